@@ -1,9 +1,8 @@
 """Anomaly detection by fusing one-class classifiers.
 
-A `FusedDetector` is fitted to normal rows and gives every new row a score, a decision and an
-explanation; `FeatureEncoder` turns a table with categories and gaps into numbers for it.
-Importing this package must not import NumPy or scikit-learn: public names are resolved on
-first use.
+A `FusedDetector` learns from normal rows, and scores and explains new ones; a `FeatureEncoder`
+turns tables with categories and gaps into numbers. Importing this package must not import NumPy or
+scikit-learn: public names are resolved on first use.
 """
 
 import importlib

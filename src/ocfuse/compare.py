@@ -1,4 +1,4 @@
-"""Compare every member, rule and fusion on a user's own labelled rows."""
+"""Comparison of all members, rules and fusions on labelled rows of a user."""
 
 import time
 import warnings
@@ -275,7 +275,7 @@ def run_system(system: System, context: Any) -> Results:
 
 @dataclass(frozen=True)
 class Comparison:
-    """How systems did on repeated splits of one table.
+    """Results of systems on repeated splits of one table.
 
     Parameters
     ----------
@@ -283,18 +283,18 @@ class Comparison:
         One per split and system: "split", "system", "kind", and "auc", "gmean",
         "false_alarms" (shares) and CPU "seconds", or "failure".
     n_normals, n_anomalies : int
-        Rows that were split, in each split.
+        Number of normal rows and of anomalies that were split.
     n_splits : int
         Number of splits.
     false_alarm_rate : float
-        What thresholds were set for.
+        False-alarm rate for which thresholds were set.
     n_judged : int
-        Tested rows, over all splits, that have a gap where training had none: they were
-        judged by their other columns.
+        Number of tested rows, over all splits, with a gap in a column that had none in training.
+        They were scored with their other columns.
     is_grouped : bool
-        Whether the normals of one group stayed together.
+        Whether normal rows of one group were held out together.
     tested : list of (int, int)
-        Normals and anomalies that were tested, in each split.
+        Number of tested normal rows and anomalies, for each split.
     """
 
     records: list[dict[str, Any]]
@@ -312,7 +312,7 @@ class Comparison:
         return list(dict.fromkeys(record["system"] for record in self.records))
 
     def values(self, measure: str) -> FloatArray:
-        """Return a measure of shape (n_splits, n_systems), NaN where a system failed."""
+        """Return a measure, shape (n_splits, n_systems); NaN for a system that failed."""
         place = {name: j for j, name in enumerate(self.systems)}
         table = np.full((self.n_splits, len(place)), np.nan)
         for record in self.records:
@@ -320,11 +320,11 @@ class Comparison:
         return table
 
     def summary(self) -> list[dict[str, Any]]:
-        """Return a row per system, the best mean AUC first, those that failed last.
+        """Return a row per system, highest mean AUC first, failed systems last.
 
-        "auc", "gmean", "false_alarms" and "seconds" are means over the splits,
-        "auc_sd" the deviation of the AUC between splits, "rank" the mean rank by AUC
-        and "failed" the number of splits without a result, with the last "failure".
+        "auc", "gmean", "false_alarms" and "seconds" are means over the splits, "auc_sd" the
+        standard deviation of the AUC between splits, "rank" the mean rank by AUC and "failed" the
+        number of splits without a result, with the last "failure".
         """
         areas = self.values("auc")
         ranks = mean_ranks(areas)
@@ -351,7 +351,7 @@ class Comparison:
         return pandas().DataFrame(self.summary())
 
     def table(self) -> tuple[list[str], list[list[str]]]:
-        """Return headings, and a row of text per system, the best mean AUC first."""
+        """Return headings, and a row of texts per system, highest mean AUC first."""
         shown = {  # by heading: a measure, and how it is written
             "AUC": ("auc", ".3f"),
             "sd": ("auc_sd", ".3f"),
@@ -373,9 +373,10 @@ class Comparison:
         return f"{html_table(*self.table())}<ul>{notes}</ul>"
 
     def level(self) -> list[str]:
-        """Name the systems that these splits do not tell from the one with the best mean AUC.
+        """Return the systems that do not differ clearly from the one with the highest mean AUC.
 
-        Split by split, their distance from it is on average smaller than its own deviation.
+        Their mean difference to it over the splits is smaller than the standard deviation of this
+        difference.
         """
         areas = self.values("auc")
         complete = ~np.isnan(areas).any(axis=0)
@@ -387,7 +388,7 @@ class Comparison:
         return [name for name, is_close in zip(self.systems, close, strict=True) if is_close]
 
     def notes(self) -> list[str]:
-        """Say what can be concluded, and what cannot."""
+        """Return sentences on what can be concluded, and what cannot."""
         tested = "the other normals and the anomalies are"
         if self.tested:
             normals, anomalies = (_range(numbers) for numbers in zip(*self.tested, strict=True))
@@ -428,28 +429,28 @@ def compare(
 ) -> Comparison:
     """Compare the default detector, its members, all rules and all fusions on labelled rows.
 
-    All have the same splits. Members learn from the training normals of a split once, and
-    every rule and fusion is given what they say.
+    All systems have the same splits. Members are fitted once to the normal training rows of a
+    split, and every rule and fusion gets their scores.
 
     Parameters
     ----------
     X : array-like or data frame of shape (n, m)
         Rows.
     y : array-like of shape (n,)
-        +1 normal, -1 anomaly, 0 or NaN unknown: these are left out.
+        +1 normal, -1 anomaly, 0 or NaN unknown. Unknown rows are left out.
     members : str, list or Pool, default="default"
-        Members, as of `FusedDetector`.
+        Members, as in `FusedDetector`.
     false_alarm_rate : float, default=0.05
-        Share of fresh normals that may raise an alarm, for G-mean and false alarms.
+        Share of fresh normal rows that may raise an alarm, for G-mean and false alarms.
     n_splits : int, default=10
-        Repetitions.
+        Number of random splits.
     max_rows : int, default=5000
-        Most normals, and most anomalies, that a split uses; they are drawn anew for each.
+        Most normal rows, and most anomalies, of a split; they are drawn again for each split.
     random_state : int, default=0
         Seed of splits and detectors.
     groups : array-like of shape (n,), default=None
-        Run, part or tile of each row. The normals of one group stay together in every
-        split; anomalies are tested whatever their group is.
+        Group of each row, such as its run or part. Normal rows of one group are held out together;
+        anomalies are tested whatever their group.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""FeatureEncoder: from a table as users have it to standardised numbers.
+"""FeatureEncoder: turns tables with categories and gaps into standardised numbers.
 
 The policy, in one place:
 
@@ -184,52 +184,54 @@ class NumberScaler(BaseEstimator):  # type: ignore[misc]
 
 
 class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
-    """Turn an array or a data frame into numbers of one scale.
+    """Turn an array or a data frame into numbers on one scale.
 
     Parameters
     ----------
     scale : str, default="standard"
         How numbers are scaled. "standard": each column by its mean and standard deviation.
-        "robust": by its median and quartiles (by the standard deviation where half of the
-        values are equal). "none": all columns by one common spread, for columns of one unit
-        such as pixels, spectra and sensors of one kind.
+        "robust": by its median and quartiles (by the standard deviation if half of the values are
+        equal). "none": all columns by one common spread, for columns of one unit such as pixels,
+        spectra and sensors of one kind.
     gaps : str, default="judge"
-        What becomes of a gap in a column that was complete in training. "judge": the row
-        is judged by its other columns; one without any value is put far outside. "refuse":
-        it is an error. "alarm": it is put far outside.
+        Treatment of a gap in a column without gaps in training. "judge": the row is scored by its
+        other columns; a row without any value gets a very low score. "refuse": it is an error.
+        "alarm": the row gets a very low score.
     categories : sequence of str or int, default=()
-        Columns, by name or position, that hold categories, whatever their values look like:
-        digits that are codes, and columns that would be left out as ids or free text.
+        Columns, by name or position, that hold categories even if they look otherwise: codes of
+        digits, and columns that would be left out as ids or free text.
     by : str, int or sequence of them, default=None
-        Columns, by name or position, that say whose a row is, such as "machine", or from the
-        widest to the narrowest ``["plant", "machine"]``. What is usual is learned for each of
-        their values. Groups in `fit` of a detector are another thing: rows held out together.
+        Columns, by name or position, that name what a row belongs to, such as "machine", or from
+        the widest to the narrowest ``["plant", "machine"]``. Numbers are compared with the usual
+        values of the same machine. `groups` in `fit` of a detector are different: rows that are
+        held out together.
     time : str or int, default=None
-        Column that says when a row is: dates, or seconds since 1970.
+        Column with the time of each row: dates, or seconds since 1970.
     season : str or sequence of str, default=()
-        What is usual is learned by the local time of "day", "week", "month" or "year", for the
-        columns where that foretells held-out rows; needs `time`, and two periods of each.
+        Compare numbers with the usual values at the same local time of the "day", "week", "month"
+        or "year", in those columns where this predicts held-out rows better. Needs `time`, and at
+        least two periods of each.
     holidays : str or sequence of str, default=()
-        Days, such as "2026-12-25", that are like Sundays until they show otherwise; needs
-        ``season="week"``.
+        Days, such as "2026-12-25", that are treated as Sundays unless their training rows differ.
+        Needs ``season="week"``.
     zone : str, default=None
-        Time zone of the seasons, such as "Europe/Berlin". None is that of the times. Times
-        without a zone are local.
+        Time zone in which days begin, such as "Europe/Berlin". None is the zone of the times;
+        times without a zone are local.
     direction : dict, default=None
-        Side on which a deviation counts, for columns of numbers of which only one does:
-        ``{"errors": "high", "pressure": "low"}``, by name or position.
+        Columns, by name or position, in which only high or only low values are bad:
+        ``{"errors": "high", "pressure": "low"}``.
     numbers : sequence of str or int, default=()
-        Columns that hold numbers, though they look like ids or counters of rows, or booleans.
+        Columns that hold numbers even if they look like ids, counters of rows or booleans.
 
     Attributes
     ----------
     categorical_, complete_ : ndarray of shape (n_features,)
-        Which columns hold categories; which had no gaps in training.
+        Whether each column holds categories; whether it had no gaps in training.
     ignored_, empty_ : ndarray of shape (n_features,)
-        Which columns are no features: left out, or named in `by` or `time`; which of them had
-        no value at all in training.
+        Whether each column is not a feature: left out, or named in `by` or `time`; whether it had
+        no value in training.
     roles_ : list of str
-        What each column is: "number", "category", "by", "time", "empty" or "left out".
+        Kind of each column: "number", "category", "by", "time", "empty" or "left out".
     by_ : list of int
         Positions of the columns named in `by`, in its order.
     time_ : int or None
@@ -239,24 +241,25 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
     is_number_ : bool
         Whether the times in training were numbers.
     by_codes_ : list of dict
-        Code of every value of the columns named in `by`.
+        Codes of the values of the columns named in `by`.
     usual_ : Usual or None
-        What is usual for whom and when; None without `by` and `season`.
+        Usual values by group and time; None without `by` and `season`.
     direction_ : list of str
-        Side of each column, "high" or "low"; empty where both count.
+        Bad side of each column, "high" or "low"; empty if both sides are.
     sides_ : Sides or None
-        What is to be expected of them; None without `direction`.
+        Expected values of the columns of `direction`; None without it.
     reasons_ : list of str
-        Why columns are not learned from; empty for the others.
+        Why each column is not a feature; empty for features.
     codes_ : list of dict
-        Code of every category, for each categorical column.
+        Codes of the categories, for each categorical column.
     patterns_ : list of ndarray
-        For each of them, the encoding of every code, then of a gap (NaN if training had
+        For each categorical column, the encoding of each code, then of a gap (NaN if training had
         none) and of a category that was not seen.
     profiled_ : ndarray of shape (n_features,)
-        Which columns hold so many categories that these are described by what goes with them.
+        Whether a column has so many categories that they are described by the values of the other
+        columns.
     source_ : ndarray of shape (n_encoded,)
-        For every encoded column, the position of the column it comes from.
+        For each encoded column, the position of the column it comes from.
 
     Examples
     --------
@@ -317,7 +320,7 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         return self.settle(X).learn(X)
 
     def settle(self, X: Any) -> "FeatureEncoder":
-        """Settle what the columns of a training table hold, and which are left out."""
+        """Infer the kinds of the columns of a training table, and which are left out."""
         self._check_settings()
         X = check_table(X)
         names = _column_names(X)
@@ -410,7 +413,7 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
 
     @property
     def roles_(self) -> list[str]:
-        """What each column is: "number", "category", "by", "time", "empty" or "left out"."""
+        """Kind of each column: "number", "category", "by", "time", "empty" or "left out"."""
         roles = np.where(self.categorical_, "category", "number").astype(object)
         roles[self.ignored_] = "left out"
         roles[self.empty_] = "empty"
@@ -420,12 +423,12 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         return [str(role) for role in roles]
 
     def learn(self, X: Any) -> "FeatureEncoder":
-        """Learn the encoding from rows of a table that was settled."""
+        """Learn the encoding from rows, after `settle`."""
         self._learn(X)
         return self
 
     def learn_encoded(self, X: Any, together: NDArray[np.intp] | None = None) -> FloatArray:
-        """Learn the encoding from rows of a table that was settled, and encode them.
+        """Learn the encoding from rows, after `settle`, and encode them.
 
         Where numbers are measured from what is usual, each row is measured from the others, so
         that it is as far out as a fresh one; rows with the same number in `together`, such as
@@ -615,13 +618,13 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         return Z
 
     def set_gaps(self, gaps: str) -> "FeatureEncoder":
-        """Change what becomes of gaps that training had not."""
+        """Change the treatment of gaps in columns that had none in training."""
         self.gaps = gaps
         self._check_settings()
         return self
 
     def new_gaps(self, codes: FloatArray) -> BoolArray:
-        """Return which cells are gaps where training had none."""
+        """Return which cells are gaps in columns that had none in training."""
         return np.isnan(codes) & self.complete_
 
     def changes(self, X: Any, codes: FloatArray) -> list[CellsWarning.Change]:

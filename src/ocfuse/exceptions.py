@@ -80,31 +80,31 @@ __all__ = [
 
 
 class OcfuseError(Exception):
-    """Base of every error that ocfuse raises on purpose."""
+    """Base class of all errors of ocfuse."""
 
 
 class ClusterError(OcfuseError):
-    """Say which machines cannot be reached, or what made them fail."""
+    """A machine of a cluster cannot be reached, or has failed."""
 
 
 class DatasetError(OcfuseError):
-    """Say what is wrong with the file of a data set."""
+    """The file of a data set is wrong."""
 
 
 class DatasetUnavailableError(DatasetError):
-    """Say why a data set cannot be had, and how to supply it by hand."""
+    """A data set cannot be downloaded; the message tells how to supply it by hand."""
 
 
 class FolderInUseError(OcfuseError):
-    """Say which process writes into a folder, and what to do if it has ended."""
+    """Another process writes into a folder."""
 
 
 class InvalidInputError(OcfuseError, ValueError):
-    """Say what was given, what is expected and what to do about it."""
+    """An argument cannot be used; the message names what is expected."""
 
 
 class ColumnMismatchError(InvalidInputError):
-    """List the columns of a table that are missing, extra or of another type."""
+    """Columns of a table are missing, additional or of another type than in training."""
 
     #: Names, filled in where the error is raised; `wrong` says what each column holds.
     missing: tuple[str, ...] = ()
@@ -113,96 +113,96 @@ class ColumnMismatchError(InvalidInputError):
 
 
 class InvalidTypeError(InvalidInputError, TypeError):
-    """Say that the type of what was given cannot be used."""
+    """The type of an argument cannot be used."""
 
 
 class TableError(InvalidInputError):
-    """Name the file, line or column of a table that cannot be used, and say why."""
+    """A file, line or column of a table cannot be used."""
 
 
 class MemberError(OcfuseError):
-    """Name the member of an ensemble that failed; chained from its own error."""
+    """A member of an ensemble failed; the cause is its own error."""
 
 
 class MissingPackageError(OcfuseError, ImportError):
-    """Name the optional package that is missing, and the extra that brings it."""
+    """An optional package is missing; the message names the extra that installs it."""
 
 
 class ModelFileError(OcfuseError, ValueError):
-    """Say what is wrong with a model file."""
+    """A model file cannot be loaded."""
 
 
 class UntrustedTypeError(ModelFileError):
-    """List the types of a model file that nobody vouched for."""
+    """A model file holds types that are not in `trusted`; the message lists them."""
 
 
 class NotEnoughMemoryError(OcfuseError, MemoryError):
-    """Say how much memory a fit needs, how much there is and what to do about it."""
+    """A fit needs more memory than there is; the message gives both and advice."""
 
 
 class OcfuseWarning(UserWarning):
-    """Base of every warning that ocfuse gives."""
+    """Base class of all warnings of ocfuse."""
 
 
 class ConvergenceWarning(OcfuseWarning):
-    """Tell that a solver stopped before its tolerance, with status and gap."""
+    """A solver stopped before it reached its tolerance."""
 
 
 class CopiedRowsWarning(OcfuseWarning):
-    """Tell how many training rows are copies of others, and what counts instead."""
+    """Training rows are copies of others, and count once."""
 
 
 class DatasetWarning(OcfuseWarning):
-    """Name the file of a data set that was left out, and say why."""
+    """A file of a data set was left out."""
 
 
 class DriftWarning(OcfuseWarning):
-    """Tell which channels of a stream do not stay where they were."""
+    """Channels of a stream drift."""
 
 
 class EqualWeightsWarning(OcfuseWarning):
-    """Tell that a fusion found nothing to learn and trusts all members alike."""
+    """A fusion found nothing to learn, and gives all members equal weights."""
 
 
 class FewSamplesWarning(OcfuseWarning):
-    """Tell that there are too few rows for what was asked, and what holds instead."""
+    """There are too few rows or groups for a request; the message states what holds."""
 
 
 class LabelsWarning(OcfuseWarning):
-    """Tell that labels were not learned from, as they do not say normal or anomaly."""
+    """Labels were not used, as their values do not mean normal or anomaly."""
 
 
 class MemberWarning(OcfuseWarning):
-    """Name the member of an ensemble that was left out, and say why."""
+    """A member of an ensemble was left out."""
 
 
 class ModelVersionWarning(OcfuseWarning):
-    """Tell that a model file was written by other versions."""
+    """A model file was written by other versions of ocfuse or its dependencies."""
 
 
 class PseudoNegativeWarning(OcfuseWarning):
-    """Tell that pseudo-anomalies cannot tell the members apart, and what to do."""
+    """Pseudo-negatives show no differences between members."""
 
 
 class SuspectInputWarning(OcfuseWarning):
-    """Tell that input can be used but is hardly what was meant, and what to do."""
+    """Input can be used, but is probably a mistake."""
 
 
 class SuspectRowsWarning(OcfuseWarning):
-    """Tell that many training rows lie far from the others, and what to do."""
+    """Many training rows lie far from the others."""
 
 
 class TableWarning(OcfuseWarning):
-    """Tell how a table was read, where that may be wrong, and what to do then."""
+    """A table was read in a way that may be wrong."""
 
 
 class CellsWarning(TableWarning):
-    """Tabulate cells of a table that are unlike those of training.
+    """Cells of a table are unlike those of training; the message counts them by column.
 
     Parameters
     ----------
     changes : sequence of Change
-        One line per column and kind of change.
+        The changes, one per column and kind.
     """
 
     class Change(NamedTuple):
@@ -249,20 +249,20 @@ def _line(change: CellsWarning.Change) -> str:
 
 
 class IgnoredColumnsWarning(TableWarning):
-    """Name the columns that are not learned from, and say why."""
+    """Columns are not learned from; the message gives the reasons."""
 
 
 class RowsWarning(TableWarning):
-    """Count rows of a table that something is odd about.
+    """Some rows of a table differ from those of training.
 
     Parameters
     ----------
     what : str
-        What is odd, which is the same for all chunks of a table.
+        What differs; the same text for all chunks of a table.
     n_rows : int
-        How many rows.
+        Number of these rows.
     first : str
-        The first of them.
+        The first of these rows.
     """
 
     def __init__(self, what: str, n_rows: int, first: str) -> None:
@@ -275,7 +275,7 @@ class RowsWarning(TableWarning):
 
 
 class ThresholdWarning(OcfuseWarning):
-    """Tell that alarms may be more or fewer than the stated rate, and why."""
+    """The rate of alarms may be higher or lower than stated."""
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
@@ -306,4 +306,4 @@ def not_one_of(what: str, given: object, known: Iterable[str], other: str = "") 
 
 
 class InconsistentMeasuresError(OcfuseError):
-    """Say that measures cannot come from the same scores: the measuring is wrong."""
+    """Measures of systems contradict each other: they cannot come from the same scores."""

@@ -1,4 +1,4 @@
-"""Why a row has its score: members, weights, neighbours, features, usual values."""
+"""Explanations of scores: members, weights, neighbours, features, usual values."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -22,20 +22,20 @@ NEVER = "never seen in training"
 
 @dataclass(frozen=True)
 class Judgement:
-    """What normal training rows have where a row has some value.
+    """A value of a row compared with normal training rows.
 
     Attributes
     ----------
     usual : str
-        What is usual, such as "0.4 to 6.1" or "f (98.9 %)".
+        Usual values, such as "0.4 to 6.1" or "f (98.9 %)".
     remark : str
-        How this value stands to it, such as "never seen in training"; may be empty.
+        A remark on this value, such as "never seen in training"; may be empty.
     is_unusual, is_new : bool
-        Whether less than 5 % of normal rows have values as far out or as rare; whether it
-        is a category or a gap that no training row had.
+        Whether less than 5 % of normal rows have values as far out or as rare, and whether it is a
+        category or a gap that no training row had.
     facts : dict
-        The same in numbers: "low" and "high" of numbers, or "share" of the normal rows that
-        have this category, and "values", the shares of the most common ones.
+        The same as numbers: "low" and "high" for numbers; for categories "share" of the normal
+        rows with this category, and "values", the shares of the most common ones.
     """
 
     usual: str
@@ -47,18 +47,18 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Reading:
-    """The value of one feature in a row, and what it costs the row.
+    """The value of one feature in a row, and how much it lowers the score.
 
     Attributes
     ----------
     name : str
         The feature.
     value : str
-        Its value here, as a text.
+        Its value in the row, as text.
     cost : float
-        What the score would gain if it were as in the normal rows most like this one.
+        Increase of the score if it had the value of the most similar normal rows.
     judgement : Judgement or None
-        What is usual; None if it is not known.
+        Comparison with its usual values; None if they are unknown.
     cell : float, str or None
         The value itself; None for a gap.
     """
@@ -71,27 +71,27 @@ class Reading:
 
     @property
     def usual(self) -> str:
-        """What is usual, or an empty text."""
+        """Its usual values as text; empty if unknown."""
         return "" if self.judgement is None else self.judgement.usual
 
     @property
     def is_unusual(self) -> bool:
-        """Whether the value is unusual by itself; what is not known counts as unusual."""
+        """Whether the value is unusual by itself; also True if its usual values are unknown."""
         return self.judgement is None or self.judgement.is_unusual
 
     @property
     def is_new(self) -> bool:
-        """Whether no training row had the category, or the gap."""
+        """Whether no training row had this category, or a gap here."""
         return self.judgement is not None and self.judgement.is_new
 
     @property
     def is_named(self) -> bool:
-        """Whether it is named as a reason: it costs something, or no training row had it."""
+        """Whether it is named as a reason: it lowers the score, or no training row had it."""
         return self.cost > 0 or (self.is_new and self.cell is not None)
 
     @property
     def words(self) -> str:
-        """Value and what is usual, such as "530, usually 0.4 to 6.1"."""
+        """Value and usual values, such as "530, usually 0.4 to 6.1"."""
         if self.judgement is None:
             return self.value
         words = [f"usually {self.usual}" if self.usual else "", self.judgement.remark]
@@ -100,7 +100,7 @@ class Reading:
         return ", ".join(filter(None, [self.value, *words]))
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the reading as JSON has it."""
+        """Return the reading as a dictionary for JSON."""
         known = self.judgement
         return {
             "name": self.name,
@@ -114,7 +114,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class OwnRange:
-    """What is usual for the group of a row, or at its time, in words such as "for machine 17"."""
+    """Usual range for the group of a row, or at its time, with words such as "for machine 17"."""
 
     low: float
     high: float
@@ -123,16 +123,16 @@ class OwnRange:
 
 @dataclass(frozen=True)
 class RowRanges:
-    """What is usual for each of q rows in m columns of numbers; NaN for other columns.
+    """Usual values for each of q rows in m columns of numbers; NaN for other columns.
 
     Attributes
     ----------
     low, high : ndarray of shape (q, m)
-        The middle 95 % of numbers of rows like it lie between these.
+        Range of the middle 95 % of the numbers of rows like it.
     centre, unit : ndarray of shape (q, m)
-        Where numbers are measured from, and in which unit.
+        Origin and unit in which the numbers are measured.
     whose : list of str
-        For each row, whom and when this is usual for, such as "for machine 17 at 06:00".
+        For each row, the group and time of these values, such as "for machine 17 at 06:00".
     """
 
     low: FloatArray
@@ -149,27 +149,27 @@ class RowRanges:
 
 @dataclass(frozen=True)
 class UsualValues:
-    """What training rows have in each of m columns, in the units of the table.
+    """Usual values of training rows in each of m columns, in the units of the table.
 
-    Rows labelled as anomalies do not count; those that were too far out to be learned
-    from do, so that "never seen in training" is true.
+    Rows labelled as anomalies are not counted. Rows too far outside to be learned are counted, so
+    that "never seen in training" is true.
 
     Attributes
     ----------
     n_rows : int
         Number of these rows.
     low, high : ndarray of shape (m,)
-        The middle 95 % of the numbers lie between these; NaN for categories.
+        Range of the middle 95 % of the numbers; NaN for categories.
     least, most : ndarray of shape (m,)
         Smallest and largest number.
     gaps : ndarray of shape (m,)
-        Rows without a value.
+        Number of rows without a value.
     levels : list of dict or None
-        Rows with each category; None for numbers.
+        Number of rows with each category; None for numbers.
     learned : ndarray of shape (m,)
-        Which columns a detector learns from; nothing is known of the others.
+        Whether a detector learns from the column; nothing is known of the others.
     sides : list of str or None
-        The side of each column on which deviations count, "high" or "low"; empty for both.
+        Side of each column on which values are bad, "high" or "low"; empty for both.
     """
 
     n_rows: int
@@ -370,7 +370,7 @@ def rounded_parts(parts: list[float], total: float, decimals: int) -> list[float
 
 @dataclass(frozen=True)
 class Explanation:
-    """What lies behind the scores of q rows, from d members and m features.
+    """Explanation of the scores of q rows, with d members and m features.
 
     Attributes
     ----------
@@ -383,42 +383,42 @@ class Explanation:
     member_names : list of str
         Names of the members, in the order of the columns below.
     member_scores : ndarray of shape (q, d)
-        What each member said, in its own units.
+        Scores of the members, in their own units.
     normalised_scores : ndarray of shape (q, d)
-        The same on one scale.
+        Scores of the members, normalised to one scale.
     weights : ndarray of shape (q, d)
-        How far each member is trusted here.
+        Weight of each member for each row.
     base : ndarray of shape (q,)
-        Score before any member has spoken; 0 for linear fusions.
+        Score before the contributions of members are added; 0 for linear fusions.
     contributions : ndarray of shape (q, d)
-        Share of each member in the score: ``base + contributions.sum(1) == score``.
+        Contribution of each member to the score: ``base + contributions.sum(1) == score``.
     local_p : ndarray of shape (q,)
-        Norm of the ball around the weights here; NaN if the fusion has none.
+        Norm p of the weights of each row; NaN if the fusion has none.
     nearest_rows : ndarray of shape (q, k)
-        Training rows that are nearest, normal ones only, as positions in the X of `fit`.
+        Nearest normal training rows, as positions in the X of `fit`.
     nearest_distances : ndarray of shape (q, k)
         Their distances in standardised features.
     feature_names : list of str
         Names of the features, in the order of the column below.
     attributions : ndarray of shape (q, m)
-        What each feature costs the row: the change of the score as the feature goes over
-        to what the normal rows most like this one have. Large = this feature makes the
-        row unusual; 0 = one of those rows has such a value.
-        ``reference_score - attributions.sum(1) == score``.
+        How much each feature lowers the score: the change of the score when the feature is
+        replaced by the value of the most similar normal rows. A large number means that this
+        feature makes the row unusual; 0 that one of those rows has such a value. ``reference_score
+        - attributions.sum(1) == score``.
     values : list of list or None
-        The rows as they were given: numbers and texts of categories, None for gaps.
+        Cells of the rows as given: numbers, texts of categories, None for gaps.
     usual : UsualValues or None
-        What normal training rows have in each column.
+        Usual values of normal training rows in each column.
     trust_reasons : list of str
-        Why each member is trusted more or less than others, in words; empty texts if the
-        fusion gives no reasons. The same for all rows.
+        Why each member is trusted more or less than others, as text; empty if the fusion gives no
+        reasons. The same for all rows.
     rules : list of str
-        Limits that each row breaks, such as "temp above 90"; empty texts for none, or no list
-        if there are no limits.
+        Limits that each row breaks, such as "temp above 90", or an empty text; an empty list if
+        there are no limits.
     ranges : RowRanges or None
-        What is usual for each row, if that depends on its group or time.
+        Usual values for each row, if they depend on its group or time.
     is_learned : ndarray of shape (m,) or None
-        Which columns are learned from: not those that say whose and when rows are. None is all.
+        Which columns are features: those of groups and times are not. None is all.
     """
 
     score: FloatArray
@@ -444,37 +444,37 @@ class Explanation:
 
     @property
     def is_anomaly(self) -> NDArray[np.bool_]:
-        """Which rows raise an alarm, by their score or by a limit."""
+        """Whether each row raises an alarm, by its score or by a limit."""
         is_broken = np.array([bool(self.rule(i)) for i in range(len(self))], dtype=bool)
         return np.asarray((self.score < self.offset) | is_broken)
 
     def rule(self, row: int = 0) -> str:
-        """Return which limits a row breaks, empty for none."""
+        """Return which limits a row breaks; empty for none."""
         return self.rules[row] if self.rules else ""
 
     @property
     def reference_score(self) -> FloatArray:
-        """Score that each row would have if every feature were as in the rows most like it."""
+        """Score that each row would have with the feature values of the most similar rows."""
         return np.asarray(self.score + self.attributions.sum(axis=1))
 
     def __len__(self) -> int:
         return len(self.score)
 
     def readings(self, row: int = 0, count: int | None = None) -> list[Reading]:
-        """Return the features of one row with their values, what is usual and what they cost.
+        """Return the features of one row: values, usual values, and how much they lower the score.
 
         Parameters
         ----------
         row : int, default=0
             Position among the explained rows.
         count : int, default=None
-            Features to return, at most. None is all.
+            Most features to return. None returns all.
 
         Returns
         -------
         list of Reading
-            First the categories and gaps that training never had, then what costs most. Columns
-            that are not learned from, such as those of groups and times, are left out.
+            First categories and gaps that training did not have, then those that lower the score
+            most. Columns that are no features, such as those of groups and times, are left out.
         """
         costs = self.attributions[row]
         order = np.argsort(-costs, kind="stable")
@@ -485,7 +485,7 @@ class Explanation:
         return [self._reading(row, j) for j in order[:count].tolist()]
 
     def reason(self, row: int = 0) -> str:
-        """Say in one line what makes a row unusual.
+        """Return in one line what makes a row unusual.
 
         Parameters
         ----------
@@ -495,9 +495,9 @@ class Explanation:
         Returns
         -------
         str
-            Such as "TSH 530, usually 0.4 to 6.1". Values that are usual by themselves are
-            not called unusual, only named as unusual together. A limit that is broken is named
-            first; where the score alone would raise no alarm, nothing else is.
+            Text such as "TSH 530, usually 0.4 to 6.1". Values that are usual by themselves are
+            named as unusual together. A broken limit is named first, and alone if the score would
+            raise no alarm.
         """
         rule = self.rule(row)
         if rule:
@@ -517,22 +517,22 @@ class Explanation:
         return f"no value is unusual alone, but together: {together}"
 
     def describe(self, row: int = 0, *, n_members: int = 5, n_features: int = 5) -> str:
-        """Say in plain words what lies behind one row.
+        """Explain the score of one row as text.
 
         Parameters
         ----------
         row : int, default=0
             Position among the explained rows.
         n_members : int, default=5
-            Members to list, the most trusted first.
+            Most members to list, the most trusted first.
         n_features : int, default=5
-            Features to list, the most unusual first.
+            Most features to list, the most unusual first.
 
         Returns
         -------
         str
-            Several lines. The numbers at their ends add up to the score, those of the
-            features and those of the members.
+            Several lines. The numbers at the ends of the lines of features add up to the score; so
+            do those of members.
         """
         state = "anomaly" if self.is_anomaly[row] else "normal"
         near = ", ".join(map(str, self.nearest_rows[row]))
@@ -548,21 +548,21 @@ class Explanation:
         return "\n".join(lines)
 
     def to_shap(self, of: str = "features") -> Any:
-        """Return the explanation as the package shap has it, for its plots.
+        """Return the explanation as an object of the package shap, for its plots.
 
-        ``base_values + values.sum(axis=1)`` is the score, whose higher values are more normal: what
-        makes a row unusual has a negative value. Shares are those of `attributions`, which are no
-        Shapley values: features go over to usual values one after another.
+        ``base_values + values.sum(axis=1)`` is the score. Higher scores are more normal, so what
+        makes a row unusual has a negative value. Values of features are minus `attributions`. They
+        are not Shapley values: features are replaced by usual values one after another.
 
         Parameters
         ----------
         of : {"features", "members"}, default="features"
-            Whose shares: what each feature costs the score, or what each member adds to it.
+            Whether to return the effect of features, or the contributions of members.
 
         Returns
         -------
         shap.Explanation
-            One row per row explained. Needs the extra `shap`.
+            One row per explained row. Needs the extra `shap`.
         """
         shap = needed("shap", "to make its explanations", "shap")
         if of == "members":
@@ -734,14 +734,13 @@ def attribute_features(
     n_features: int | None = None,
     chunk_rows: int = 2048,
 ) -> FloatArray:
-    """Share the difference ``score(reference) - score(X)`` among the features.
+    """Split the difference ``score(reference) - score(X)`` into shares of the features.
 
-    The features of a row go over to the reference one after another, those that
-    differ most first, and once more in the opposite order; a feature is given
-    the mean of the two changes that it caused. A feature that does not differ
-    is given 0, and a score that is a sum over features is shared exactly. A row
-    takes two scored rows per feature that differs; those of all rows are scored
-    together, `chunk_rows` at a time.
+    The features of a row are replaced by those of the reference one after another, those that
+    differ most first, and once more in the opposite order. The share of a feature is the mean of
+    its two changes of the score. It is 0 for a feature that does not differ, and exact for a score
+    that is a sum over features. A row takes two scored rows per feature that differs; those of all
+    rows are scored together, `chunk_rows` at a time.
 
     Parameters
     ----------
@@ -750,14 +749,13 @@ def attribute_features(
     X : ndarray of shape (q, e)
         Encoded rows.
     reference : ndarray of shape (q, e)
-        Encoded normal row for each of them.
+        Encoded normal row for each row of X.
     source : ndarray of shape (e,)
-        Feature that every encoded column belongs to, 0 to m - 1; -1 for columns
-        that stay as they are.
+        Feature of each encoded column, 0 to m - 1; -1 for columns that are not replaced.
     n_features : int, default=None
         Number of features; None is one more than the largest in `source`.
     chunk_rows : int, default=2048
-        Rows that are scored in one call.
+        Number of rows to score in one call.
 
     Returns
     -------

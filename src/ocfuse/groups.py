@@ -12,26 +12,25 @@ from ocfuse.exceptions import InvalidInputError, InvalidTypeError
 
 @dataclass(frozen=True)
 class Groups:
-    """Labels of rows that belong together, with what keeps neighbours in time apart.
+    """Groups of rows that are held out together, optionally with a purge in time.
 
-    Rows of one label are in one fold. Where there is a purge, rows up to so many
-    places from a row that is held out are not learned from either: windows of
-    neighbouring samples overlap, and drift makes neighbours alike.
+    Rows with the same label are in one fold. With a purge, rows up to so many places from a
+    held-out row are not learned either: windows of neighbouring samples overlap, and drift makes
+    neighbours alike.
 
     Parameters
     ----------
     label : ndarray of shape (n,)
         Number of the group of each row.
     place : ndarray of shape (n,), optional
-        Position of each row in time; rows of different runs are farther apart than
-        the purge.
+        Position of each row in time; rows of different runs must be farther apart than the purge.
     purge : int, default=0
-        Places next to a held-out row that are left out too.
+        Number of places before and after a held-out row that are left out too.
     are_folds : bool, default=False
-        The groups are parts that are held out in turn, such as blocks of one stream, and
-        no sample of the groups to come: a threshold then counts rows, not groups.
+        Whether the groups are only parts to hold out in turn, such as blocks of one stream, and
+        not a sample of future groups. A threshold then counts rows, not groups.
     name : str, default="group"
-        What a group is called, such as "run".
+        Name of a group in messages, such as "run".
     """
 
     label: Int64Array

@@ -1,8 +1,8 @@
-"""Models in MLflow: logged, registered and served as others are, stored as our own file.
+"""Models in MLflow: save, log, register and load detectors.
 
-What is stored is the model file of `ocfuse.persistence`, as a model of MLflow's flavour
-``python_function`` whose loader is this module. `load_model` reads that file alone and so runs no
-code of it; MLflow's own, `mlflow.pyfunc.load_model`, imports what the file ``MLmodel`` names.
+The model file of `ocfuse.persistence` is stored as an MLflow model of the flavour
+``python_function``, with this module as its loader. `load_model` of this module reads only that
+file and runs no code of it; `mlflow.pyfunc.load_model` imports what the file ``MLmodel`` names.
 """
 
 import os
@@ -36,22 +36,22 @@ def save_model(
     metadata: dict[str, Any] | None = None,
     pip_requirements: Sequence[str] | None = None,
 ) -> Path:
-    """Write a detector as a model of MLflow, a folder.
+    """Write a detector as an MLflow model, which is a folder.
 
     Parameters
     ----------
     detector : FusedDetector or TableDetector
         A fitted detector of rows, or a `StreamTable`.
     path : str or path-like
-        The folder; it must not be there, or be empty.
+        The folder. It must not exist, or be empty.
     signature : mlflow.models.ModelSignature, default=None
-        Columns and their types. None takes those of the detector, if they have names.
+        Columns and their types. None takes those of the detector, if its columns have names.
     input_example : data frame or array, default=None
-        Some rows, to show and to try.
+        Example rows, stored with the model.
     metadata : dict, default=None
-        What else is to stand in the file ``MLmodel``.
+        Further entries of the file ``MLmodel``.
     pip_requirements : sequence of str, default=None
-        What scoring needs. None is this version of ocfuse.
+        Packages that scoring needs. None is this version of ocfuse.
 
     Returns
     -------
@@ -82,16 +82,16 @@ def log_model(
     detector : FusedDetector or TableDetector
         A fitted detector of rows, or a `StreamTable`.
     name : str, default="model"
-        What the model is called in the run.
+        Name of the model in the run.
     registered_model_name : str, default=None
-        Register the model, as its next version, under this name.
+        Name under which the model is registered, as its next version. None does not register it.
     signature, input_example, metadata, pip_requirements : object, default=None
         As in `save_model`.
 
     Returns
     -------
     mlflow.models.model.ModelInfo
-        What MLflow knows of it; its `model_uri` is what `load_model` takes.
+        MLflow's description of the model; pass its `model_uri` to `load_model`.
     """
     pyfunc, settings = _prepared(detector, signature, metadata, pip_requirements)
     with tempfile.TemporaryDirectory() as folder:
@@ -106,19 +106,19 @@ def log_model(
 
 
 def load_model(model_uri: str, *, dst_path: str | os.PathLike[str] | None = None) -> Any:
-    """Return the detector itself; nothing that the model names is imported or run.
+    """Load a detector; nothing that the model names is imported or run.
 
     Parameters
     ----------
     model_uri : str
-        Such as ``models:/pump/3``, ``runs:/.../model`` or the folder of `save_model`.
+        Address such as ``models:/pump/3`` or ``runs:/.../model``, or the folder of `save_model`.
     dst_path : str or path-like, default=None
-        Where a model from elsewhere is put first; None is a temporary folder.
+        Folder to which a remote model is downloaded; None is a temporary folder.
 
     Returns
     -------
     FusedDetector or TableDetector
-        The detector: it gives the same scores, to the last bit.
+        The detector, with the same scores to the last bit.
     """
     artifacts = needed("mlflow.artifacts", PURPOSE, "mlflow")
     where = None if dst_path is None else str(dst_path)

@@ -1,4 +1,4 @@
-"""The paper's system by its name: `PaperDetector`, and how it chooses members and norm.
+"""PaperDetector: the system of the paper, with its choice of members and norm.
 
 Four families of members are fitted to training normals, on the grids that the paper prints. A
 criterion on validation rows keeps the best member of each family and chooses the norm p; the
@@ -207,11 +207,10 @@ class Candidates:
 
 
 def candidates(n: int) -> Members:
-    """Return the candidates for n training rows, family by family.
+    """Return the candidates for members with n training rows, by family.
 
-    SVDD and GP of three widths, KPCA of three widths and 2, 6, 10, ... directions
-    (at most the rank), mixtures of one to five Gaussians. What comes before the
-    "-" of a name is the family.
+    SVDD and GP of three widths, KPCA of three widths and 2, 6, 10, ... directions (at most the
+    rank), mixtures of one to five Gaussians. The family is the part of a name before the "-".
 
     Examples
     --------
@@ -256,7 +255,7 @@ class LearnedFusion:
 def learn_fusion(
     candidates: Candidates, criterion: str, fusion: BaseFusion, grid: dict[str, Any] | None = None
 ) -> LearnedFusion:
-    """Choose members, and the settings of a grid, on validation rows; learn from training rows.
+    """Choose members and settings on validation rows, and learn a fusion from training rows.
 
     Parameters
     ----------
@@ -267,13 +266,14 @@ def learn_fusion(
     fusion : BaseFusion
         The fusion, not fitted.
     grid : dict, optional
-        What is searched; by default the ten percentiles rho of the paper's min-max and, if the
+        Settings to search. None is the ten percentages rho of the paper's min-max and, if the
         fusion has a norm p, its nine norms.
 
     Returns
     -------
     LearnedFusion
-        The fusion. Its weights come from the training rows alone: pseudo-negatives only judge.
+        The fusion. Its weights are learned from the training rows only, never from
+        pseudo-negatives.
     """
     chosen = candidates.chosen(criterion)
     seed = candidates.known.seed
@@ -288,66 +288,68 @@ def learn_fusion(
 
 
 class PaperDetector(FusedDetector):
-    """The system of the paper: locally adaptive fusion under dynamic lp-norm constraints.
+    """The system of the paper: locally adaptive fusion with dynamic lp-norm constraints.
 
     SVDD and Gaussian processes of three widths, KPCA of three widths and 2, 6, 10, ... directions
-    and mixtures of one to five Gaussians learn from training normals. On validation rows a
-    criterion keeps the best of each family, and chooses the norm p among the paper's nine. The
-    weights are learned by the hinge loss under ``||w||_p <= 1`` from the min-max scores of the
-    training rows, at every place with a norm L(x, p) of its own (``scope="local"``, arXiv
-    2411.06406), or once for all places (``scope="global"``, the previous work, arXiv 2312.15769).
+    and mixtures of one to five Gaussians are fitted to normal training rows. On validation rows a
+    criterion chooses the best member of each family, and the norm p among the nine of the paper.
+    The weights are learned with the hinge loss and ``||w||_p <= 1`` from the min-max normalised
+    scores of the training rows: for each position with its own norm L(x, p) (``scope="local"``,
+    arXiv 2411.06406), or once for all rows (``scope="global"``, the earlier work, arXiv
+    2312.15769).
 
     Without anomalies in y this is the paper's Pure1 (``solver="frank-wolfe"``) or Pure2
-    (``solver="interior-point"``). With anomalies it is Non-pure1 or Non-pure2: they are learned
-    from, and those of the validation rows judge instead of `tuning`. Pseudo-negatives serve the
-    tuning only, as printed, and never the weights.
+    (``solver="interior-point"``). With anomalies it is Non-pure1 or Non-pure2: anomalies are
+    learned, and those of the validation rows are used for the choice instead of `tuning`. As
+    printed, pseudo-negatives are used for the choice only, never for the weights.
 
-    KPCA has n / 4 candidates of each width: 1,000 rows take some 20 s and 1.6 GB, and both grow
-    with the cube of the rows. It is for those who want the paper's method. `FusedDetector` finds
-    more: the page "reproduction" of the documentation has the tables of both, and "errata" what is
-    corrected.
+    KPCA has n / 4 candidates of each width: 1,000 rows take about 20 s and 1.6 GB, and both grow
+    with the cube of the number of rows. Use this class to reproduce the paper; `FusedDetector` is
+    more accurate. The page "reproduction" of the documentation has the tables of both, and
+    "errata" the corrections.
 
     Parameters
     ----------
     tuning : {"rpau", "pseudo-negatives"}, default="rpau"
-        What chooses members and p from normals alone: the relative percentage above unity, or the
-        AUC against the validation rows mirrored at the mean.
+        Criterion for members and p from normal rows alone: the relative percentage above unity, or
+        the AUC against the validation rows mirrored at the mean.
     solver : {"interior-point", "frank-wolfe"}, default="interior-point"
         The paper's second or first solver; both reach the same weights.
     scope : {"local", "global"}, default="local"
-        Weights that depend on the place, or not.
+        Whether weights depend on the position of a row, or not.
     p : float, default=None
         The norm, at least 1; None searches 32/31, 16/15, 8/7, 4/3, 2, 4, 8, 10 and 100.
     rho : float, default=None
-        Percentile that the two-sided min-max trims, below 50; None searches 1, 2, ..., 10.
+        Percentage that min-max trims on either side, below 50; None searches 1, 2, ..., 10.
     validation : float, default=2/9
-        Share of the rows that is held out for choosing and for the threshold, where `fit` is given
-        none. The paper splits 70/20/10 into training, validation and test: 2/9 of the first two.
+        Share of the rows that is held out for the choice and the threshold, if `fit` gets no
+        validation rows. The paper splits 70/20/10 into training, validation and test, which is 2/9
+        of the first two.
     false_alarm_rate : float, default=0.05
-        Share of the validation normals below the threshold.
+        Share of the normal validation rows below the threshold.
     random_state : int, RandomState instance or None, default=None
-        Draws the validation rows and seeds the members.
+        Seed of the validation rows and of the members.
     n_jobs : int, default=None
-        Processes for the members.
+        Number of processes for the members.
 
     Attributes
     ----------
     criterion_ : str
-        What has chosen: `tuning`, or "labels".
+        The criterion that was used: `tuning`, or "labels".
     p_, rho_ : float
-        The norm and the percentile that were chosen.
+        The chosen norm and percentage.
     search_ : Search
-        What was tried of them.
+        The search for them.
     rule_rho_ : dict
-        The percentile that was chosen for each of the fixed rules of `compare_`.
+        The percentage chosen for each of the fixed rules of `compare_`.
     validation_rows_ : ndarray of shape (v,)
         Normal rows of X that were held out; empty if validation rows were given.
     validation_scores_ : ndarray of shape (v, 4)
-        Scores of the validation normals by the members that were kept.
+        Scores of the normal validation rows from the chosen members.
     best_member_ : str
-        The member that the criterion finds best.
+        The best member according to the criterion.
     pool_, normaliser_, fusion_ : Pool, MinMax and BaseFusion
-        Members, min-max and fusion, as in `FusedDetector`, which has the other attributes.
+        Members, min-max and fusion. For other attributes see `FusedDetector`.
 
     Examples
     --------
@@ -403,22 +405,22 @@ class PaperDetector(FusedDetector):
         X_validation: Any = None,
         y_validation: Any = None,
     ) -> "PaperDetector":
-        """Learn from normal rows, and from anomalies if there are some.
+        """Learn from normal rows, and from labelled anomalies if there are any.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
-            Training rows, and validation rows if these are not given apart.
+            Training rows, including validation rows if `X_validation` is None.
         y : array-like of shape (n_samples,), default=None
-            None for the pure mode. With +1 (normal) and -1 (anomaly), both present, the
-            non-pure mode; 0 counts as normal.
+            None for the pure mode. For the non-pure mode +1 (normal) and -1 (anomaly), both
+            present; 0 counts as normal.
         groups, context : None
-            Not known to the paper: refused.
+            Not supported, as the paper has neither.
         X_validation : array-like or data frame of shape (v, n_features), default=None
-            Rows to choose by; by default a share `validation` of X, drawn at random, half of the
-            anomalies among them.
+            Validation rows. None draws a share `validation` of X at random, with half of the
+            anomalies.
         y_validation : array-like of shape (v,), default=None
-            Their labels: needed, with both classes, in the non-pure mode.
+            Labels of the validation rows. The non-pure mode needs them, with both classes.
 
         Returns
         -------
@@ -457,15 +459,15 @@ class PaperDetector(FusedDetector):
         return self
 
     def plan(self, X: Any, y: Any = None, groups: Any = None) -> Plan:
-        """Return what `fit` would take, in bytes and seconds, without learning anything."""
+        """Predict memory and time of `fit`, without fitting."""
         job = job_of(X, y, groups, None, None)
         return make_plan(candidates(max(job.n_rows, 2)), job, "local-lp")
 
     @property
     def compare_(self) -> dict[str, FusedDetector]:
-        """The fixed rules and the single best member: fitted detectors of the same members.
+        """The fixed rules and the single best member, as fitted detectors with the same members.
 
-        Each has its own threshold, at `false_alarm_rate` of the same validation normals.
+        Each has its own threshold, at `false_alarm_rate` of the same normal validation rows.
         """
         check_is_fitted(self, "fusion_")
         found: dict[str, FusedDetector] = {}

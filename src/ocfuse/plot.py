@@ -1,7 +1,7 @@
-"""Pictures for notebooks and papers, drawn by matplotlib (extra `plot`).
+"""Figures for notebooks and papers, drawn with matplotlib (extra `plot`).
 
-Every function draws plain data on the axes given, or on new ones, and returns
-them: size, titles and saving are up to you.
+Every function draws on the given axes, or on new ones, and returns them. Set size and title, and
+save the figure, with matplotlib.
 """
 
 from collections.abc import Sequence
@@ -34,20 +34,20 @@ def scores(
     offset: float | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw how scores are distributed, and where the threshold lies.
+    """Draw the distribution of scores, and the threshold.
 
-    The axis is even among the normal scores and compressed far from them.
+    The axis is nearly linear among the normal scores and compressed far from them.
 
     Parameters
     ----------
     normal : fitted detector, or array-like of shape (n,)
-        A FusedDetector, TableDetector, StreamDetector or StreamTable; or scores of
-        held-out normal rows, such as ``detector.normal_scores_``.
+        A FusedDetector, TableDetector, StreamDetector or StreamTable; or scores of held-out normal
+        rows, such as ``detector.normal_scores_``.
     new : array-like, default=None
-        Beside a detector, rows that it scores, those without a score left out; beside
-        scores, scores of other rows, of shape (q,).
+        If `normal` is a detector, rows to score with it; rows without a score are left out. If
+        `normal` are scores, scores of other rows, of shape (q,).
     offset : float, default=None
-        The threshold; None is that of the detector, if one is given.
+        The threshold; None takes that of the detector, if there is one.
     ax : Axes, default=None
         Where to draw; None makes a new figure.
 
@@ -94,12 +94,12 @@ def _scored(detector: Any, rows: Any) -> FloatArray:
 
 
 def weights(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
-    """Draw how far each member is trusted at each row, as a heat map.
+    """Draw the weight of each member for each row, as a heat map.
 
     Parameters
     ----------
     explanation : Explanation
-        Of the rows, from `FusedDetector.explain`.
+        Explanation of the rows, from `FusedDetector.explain`.
     ax : Axes, default=None
         Where to draw; None makes a new figure.
 
@@ -120,16 +120,16 @@ def weights(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
 def explanation(
     explanation: Explanation, row: int = 0, *, n_features: int = 10, ax: Axes | None = None
 ) -> Axes:
-    """Draw what the most unusual features cost the score of one row.
+    """Draw how much the most unusual features lower the score of one row.
 
     Parameters
     ----------
     explanation : Explanation
-        From `FusedDetector.explain`.
+        Explanation of rows, from `FusedDetector.explain`.
     row : int, default=0
         Position among the explained rows.
     n_features : int, default=10
-        Features to show, the most unusual first.
+        Most features to show, the most unusual first.
     ax : Axes, default=None
         Where to draw; None makes a new figure.
 
@@ -164,16 +164,16 @@ def timeline(
     offset: float | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw scores over time, with the alarms, and the events that are known.
+    """Draw scores over time, with alarms and known events.
 
     Parameters
     ----------
     scores : array-like of shape (n,)
         Scores of the samples in order, such as ``stream.score_run(samples)``; NaN leaves a gap.
     time : array-like of shape (n,), default=None
-        Numbers or dates; None counts samples.
+        Times of the samples, numbers or dates; None counts samples.
     y : array-like of shape (n,), default=None
-        Labels of the samples: where they are -1, the background is coloured.
+        Labels of the samples; the background of samples with -1 is coloured.
     offset : float, default=None
         The threshold: scores below it are alarms.
     ax : Axes, default=None
@@ -213,7 +213,7 @@ def timeline(
 
 
 def agreement(member_scores: ArrayLike, names: Sequence[str], *, ax: Axes | None = None) -> Axes:
-    """Draw how far the members put rows in the same order, by rank correlation.
+    """Draw the rank correlation between the scores of members, as a heat map.
 
     Parameters
     ----------
@@ -247,19 +247,19 @@ def agreement(member_scores: ArrayLike, names: Sequence[str], *, ax: Axes | None
 def critical_difference(
     table: ArrayLike, names: Sequence[str], *, alpha: float = 0.05, ax: Axes | None = None
 ) -> Axes:
-    """Draw the mean ranks of systems, the best on top, with half the critical difference.
+    """Draw the mean ranks of systems, the best on top, with bars of half the critical difference.
 
-    Two systems differ by Nemenyi's test if their bars do not overlap. Those that
-    the best system's bar touches are shown in its colour: they may be as good.
+    Two systems differ significantly in Nemenyi's test if their bars do not overlap. Systems whose
+    bars overlap that of the best one have its colour.
 
     Parameters
     ----------
     table : array-like of shape (n_sets, n_systems)
-        Results, higher is better; NaN for a gap.
+        Results of each system on each set; higher is better, NaN for a missing result.
     names : sequence of str
         Names of the systems.
     alpha : float, default=0.05
-        Level of the test.
+        Significance level of the test.
     ax : Axes, default=None
         Where to draw; None makes a new figure.
 

@@ -42,8 +42,8 @@ def adapt_command(
 ) -> None:
     """Learn from unlabelled rows which members to trust, and write a new model.
 
-    The rows are mostly normal, as they come from the process, with anomalies that nobody has
-    marked. Members that find more in them are trusted more; the threshold is set again.
+    The rows should come from the process as it is: mostly normal, with unmarked anomalies. Members
+    that find more of these are trusted more. The threshold is set again.
     """
     check_model(out, force)
     refuse_overwriting({"--out": out}, {"model": model, "data": data})

@@ -47,7 +47,7 @@ app = typer.Typer(
     name="ocfuse",
     cls=LateGroup,
     help="Anomaly detection by fusing one-class classifiers.",
-    epilog="Exit codes: 0 fine, 1 anomalies found with --fail-on-anomaly or --fail-above, 2 wrong "
+    epilog="Exit codes: 0 done, 1 anomalies found with --fail-on-anomaly or --fail-above, 2 wrong "
     "usage or a missing package, 3 data, model or file that cannot be used, 4 internal error, 130 "
     "stopped by Ctrl-C.",
     no_args_is_help=True,

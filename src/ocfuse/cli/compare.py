@@ -38,7 +38,10 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 @app.command("compare")
 def compare_command(
     data: Data,
-    label: Annotated[str, typer.Option(help="Column that tells normal from not.")],
+    label: Annotated[
+        str,
+        typer.Option(help="Column with the labels: which rows are normal and which are anomalies."),
+    ],
     normal: Normal = None,
     anomaly: Anomaly = None,
     ignore: Ignore = None,
@@ -48,18 +51,18 @@ def compare_command(
     delimiter: Delimiter = None,
     decimal: Decimal = None,
     columns: Columns = None,
-    splits: Annotated[int, typer.Option(min=1, help="Repetitions.")] = 10,
+    splits: Annotated[int, typer.Option(min=1, help="How many random splits to measure.")] = 10,
     false_alarms: Annotated[
         float,
         typer.Option(help="Share of normal rows that may raise an alarm.", callback=check_rate),
     ] = 0.05,
     members: Members = "default",
     max_rows: Annotated[
-        int, typer.Option(min=100, help="Most normals, and most anomalies, of a split.")
+        int, typer.Option(min=100, help="Most normal rows, and most anomalies, in a split.")
     ] = 5000,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Write the table to a file.", callback=check_scores),
+        typer.Option("--out", "-o", help="File to write the table to.", callback=check_scores),
     ] = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -69,8 +72,8 @@ def compare_command(
 ) -> None:
     """Compare the default detector, its members, all rules and all fusions on your own data.
 
-    The table needs a label column with some known anomalies. Nobody learns from them: they
-    only judge. All systems have the same splits.
+    The table needs a label column with some known anomalies. They are used to measure accuracy,
+    never to learn. All systems have the same splits.
     """
     refuse_overwriting({"--out": out}, {"data": data})
     import numpy as np  # noqa: PLC0415

@@ -20,7 +20,7 @@ app = typer.Typer(
 
 @app.command("list")
 def list_command(json: Json = False) -> None:
-    """List the data sets, and where they are."""
+    """List the data sets and their folders."""
     infos = list_datasets()
     if json:
         print_json([asdict(info) | {"here": locate(info.name)} for info in infos])
@@ -46,13 +46,15 @@ def list_command(json: Json = False) -> None:
 
 @app.command("fetch")
 def fetch_command(
-    names: Annotated[list[str] | None, typer.Argument(help="Names, as listed.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Names of data sets, as in ocfuse data list.")
+    ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="All sets that can be downloaded.")
+        bool, typer.Option("--all", help="Fetch all sets that can be downloaded.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Have data sets here: download them if need be, and verify them."""
+    """Download data sets unless they are already here, and verify them."""
     if bool(names) == everything:
         raise typer.BadParameter("give names of data sets, or --all")
     if everything:  # of the families that have an address to download from
@@ -71,7 +73,7 @@ def fetch_command(
 
 @app.command("show")
 def show_command(
-    name: Annotated[str, typer.Argument(help="Name, as listed.")],
+    name: Annotated[str, typer.Argument(help="Name of the data set, as in ocfuse data list.")],
     rows: Annotated[int, typer.Option(min=0, help="How many rows to show.")] = 5,
     json: Json = False,
 ) -> None:

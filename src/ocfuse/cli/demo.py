@@ -32,7 +32,7 @@ def demo_command(
     seed: Seed = 0,
     config: Config = None,
 ) -> None:
-    """Learn from normal rows, raise alarms on new ones, say why, and write a report."""
+    """Learn from normal rows, raise alarms on new ones, explain them, and write a report."""
     if out.exists() and not out.is_dir():
         raise typer.BadParameter(f"{out} is a file. Give the name of a folder.")
     if not (json or quiet):  # at once: what follows takes seconds, and its import a few, too

@@ -45,16 +45,21 @@ def explain_command(
     data: Annotated[
         list[str],
         typer.Argument(
-            help="CSV, TSV, Parquet, Feather, NPY, NPZ file, a folder of them, or - for CSV on "
-            "stdin; or pictures, or a folder of them.",
+            help="Table: a CSV, TSV, Parquet, Feather, NPY or NPZ file, a folder of such files, "
+            "or - for CSV on stdin; or pictures, or a folder of pictures.",
             show_default=False,
         ),
     ],
     row: Annotated[
         list[int] | None,
-        typer.Option(min=0, help="Number of a row, as `ocfuse score` tells it; may be repeated."),
+        typer.Option(
+            min=0,
+            help="Number of a row to explain, as in the output of `ocfuse score`; may be repeated.",
+        ),
     ] = None,
-    worst: Annotated[int | None, typer.Option(min=1, help="How many of the lowest scores.")] = None,
+    worst: Annotated[
+        int | None, typer.Option(min=1, help="Explain so many rows, those with the lowest scores.")
+    ] = None,
     overlays: Overlays = None,
     gaps: Gaps = None,
     threshold: Threshold = None,
@@ -68,7 +73,7 @@ def explain_command(
     threads: Threads = None,
     config: Config = None,
 ) -> None:
-    """Say what lies behind the scores of some rows, or of pictures."""
+    """Show why rows or pictures have their scores: which columns or places are unusual."""
     import pandas as pd  # noqa: PLC0415
 
     from ocfuse import tables  # noqa: PLC0415

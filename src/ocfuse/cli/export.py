@@ -29,17 +29,18 @@ def export_command(
         bool,
         typer.Option(
             "--single/--double",
-            help="Take numbers in single precision, for callers that have no other.",
+            help="Precision of the numbers that the file takes: single is for callers that have "
+            "no double precision.",
         ),
     ] = False,
     json: Json = False,
     quiet: Quiet = False,
     config: Config = None,
 ) -> None:
-    """Write a model as an ONNX file, which other languages, devices and pages run.
+    """Write a model as an ONNX file, to run it in other languages, on devices or in web pages.
 
-    It holds the whole chain, from the cells of a row to score, label and p-value. Models of streams
-    and of pictures, and members of other packages, cannot be written.
+    The file computes score, label and p-value from the cells of a row. Models of streams and of
+    pictures, and models with members of other packages, cannot be exported.
     """
     check_model(out, force)
     refuse_overwriting({"--out": out}, {"model": model})

@@ -111,9 +111,9 @@ def fit_command(
     data: Annotated[
         str | None,
         typer.Argument(
-            help="CSV, TSV, JSON lines, Parquet, Feather, NPY, NPZ file, a folder of them, or - "
-            "for CSV or JSON lines on stdin; with --stream, a folder holds one run per file. A "
-            "folder of pictures, or of recordings, is the same as --video.",
+            help="Table: a CSV, TSV, JSON lines, Parquet, Feather, NPY or NPZ file, a folder of "
+            "such files, or - for CSV or JSON lines on stdin. With --stream, each file of a "
+            "folder is one run. A folder of pictures or recordings is read as with --video.",
             show_default=False,
         ),
     ] = None,
@@ -134,8 +134,9 @@ def fit_command(
     group: Annotated[
         str | None,
         typer.Option(
-            help="Column that names the run or part of the rows; those of one are held out "
-            "together. With --stream, the files of a folder are the runs by default."
+            help="Column with the group of each row, such as its run or its part. Rows of one "
+            "group are held out together. With --stream, each file of a folder is a run by "
+            "default."
         ),
     ] = None,
     delimiter: Delimiter = None,
@@ -145,8 +146,8 @@ def fit_command(
     fusion: Annotated[
         str | None,
         typer.Option(
-            help="Such as sum, median or lp; by default trust, or labelled for rows with "
-            "labelled anomalies."
+            help="Fusion of the members, such as sum, median or lp; by default trust, or labelled "
+            "if some rows are labelled as anomalies."
         ),
     ] = None,
     report: Report = None,
@@ -164,32 +165,43 @@ def fit_command(
     gaps: Gaps = None,
     tune: Annotated[
         str | None,
-        typer.Option(help="Choose settings by: pseudo-negatives, labels, rpau, stability."),
+        typer.Option(
+            help="Choose settings with this criterion: pseudo-negatives, labels, rpau or "
+            "stability. By default they are not searched."
+        ),
     ] = None,
     method: Annotated[
         Literal["fused", "paper"],
-        typer.Option(help="fused is ours; paper is the method of arXiv 2411.06406 as printed."),
+        typer.Option(
+            help="fused: the method of ocfuse; paper: the method of arXiv 2411.06406 as printed."
+        ),
     ] = "fused",
     tuning: Annotated[
         Literal["rpau", "pseudo-negatives"] | None,
-        typer.Option(help="With --method paper: what chooses members and norm; rpau."),
+        typer.Option(
+            help="With --method paper: criterion for the choice of members and norm; by "
+            "default rpau."
+        ),
     ] = None,
     solver: Annotated[
         Literal["interior-point", "frank-wolfe"] | None,
-        typer.Option(help="With --method paper: its second or first solver; interior-point."),
+        typer.Option(help="With --method paper: its solver; by default interior-point."),
     ] = None,
     scope: Annotated[
         Literal["local", "global"] | None,
-        typer.Option(help="With --method paper: weights by place or for all; local."),
+        typer.Option(
+            help="With --method paper: weights for each row (local) or the same for all "
+            "(global); by default local."
+        ),
     ] = None,
     norm: Annotated[
         float | None,
-        typer.Option("--p", help="With --method paper: the norm p; searched by default."),
+        typer.Option("--p", help="With --method paper: the norm p; by default it is searched."),
     ] = None,
     events: Annotated[
         Path | None,
         typer.Option(
-            help="File of events of ocfuse serve: learn from the verdicts in it, too, with the "
+            help="File of events of ocfuse serve. Learn from the verdicts in it as well, with the "
             "settings of --model.",
         ),
     ] = None,
@@ -197,13 +209,13 @@ def fit_command(
         Path | None,
         typer.Option(
             "--model",
-            help="The model that raised the alarms; data is what it learned from.",
+            help="Model that raised the alarms of --events. DATA must be its training rows.",
         ),
     ] = None,
     served_as: Annotated[
         str | None,
         typer.Option(
-            help="Name of the model in the events; by default that of its file.",
+            help="Name of the model in the file of events; by default the name of its file.",
             show_default=False,
         ),
     ] = None,
@@ -213,38 +225,38 @@ def fit_command(
     context: Annotated[
         str | None,
         typer.Option(
-            help="Column that tells how far the task is: rows are compared with those of about "
-            "the same progress."
+            help="Column with the progress of the task. Rows are compared with training rows at "
+            "about the same progress."
         ),
     ] = None,
     course: Annotated[
         bool,
         typer.Option(
-            help="With --context and several runs, measure channels from what is usual at that "
-            "progress."
+            help="With --context and several runs, compare channels with their usual values at "
+            "the same progress."
         ),
     ] = True,
     drift: Annotated[
         Literal["keep", "drop", "follow"],
         typer.Option(
-            help="Channels that drift in training: keep them, drop them, or follow them by a "
-            "slow mean."
+            help="What to do with channels that drift in training: keep them, drop them, or "
+            "follow them with a slow mean."
         ),
     ] = "keep",
     false_alarms_per_hour: Annotated[
         float | None,
         typer.Option(
             min=0.0,
-            help="Events that normal runs may raise in an hour: chooses threshold, least duration "
-            "and hold time together, instead of --false-alarms. Needs a column of times; times "
-            "that are numbers count as seconds.",
+            help="Events that normal runs may raise per hour, instead of --false-alarms. "
+            "Threshold, shortest duration and hold of events are chosen for it. Needs a column "
+            "with times; numbers count as seconds.",
         ),
     ] = None,
     false_alarms_per_day: Annotated[
-        float | None, typer.Option(min=0.0, help="The same per day.")
+        float | None, typer.Option(min=0.0, help="The same, per day.")
     ] = None,
     false_alarms_per_run: Annotated[
-        float | None, typer.Option(min=0.0, help="The same per run; needs no times.")
+        float | None, typer.Option(min=0.0, help="The same, per run; needs no times.")
     ] = None,
     video: Video = None,
     single: Single = None,
@@ -252,8 +264,9 @@ def fit_command(
     progress: Annotated[
         bool,
         typer.Option(
-            help="Compare frames with those of about the same progress of the task, if all runs "
-            "tell it: states.parquet of a trial, or numbers in run.progress beside run.mp4."
+            help="Compare frames with training frames at about the same progress of the task, if "
+            "it is known for all runs: from states.parquet of a trial, or from numbers in "
+            "run.progress beside run.mp4."
         ),
     ] = True,
     size: Size = 128,
@@ -269,8 +282,8 @@ def fit_command(
 ) -> None:
     """Learn what is normal from a table, sensors or pictures, and write a model.
 
-    The rows of a table stand alone. With --stream they are samples of sensors, with --video
-    pictures or recordings are learned from instead.
+    By default the rows of a table are independent. With --stream they are samples of sensors. With
+    --video, pictures or recordings are learned instead of a table.
     """
     if data is not None and is_of(ctx, Kind.PICTURES):
         video = [data]

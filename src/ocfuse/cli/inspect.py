@@ -20,7 +20,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 def inspect_command(
     model: Model, json: Json = False, quiet: Quiet = False, config: Config = None
 ) -> None:
-    """Show what a model is and what it learned from."""
+    """Show the settings of a model and what it learned from."""
     import_early("ocfuse.cli.model_card", "ocfuse.tables")
     from ocfuse.cli.model_card import as_table, facts, print_columns, print_summary  # noqa: PLC0415
     from ocfuse.persistence import load, read_header  # noqa: PLC0415

@@ -16,16 +16,15 @@ def mcp_command(
     allow: Annotated[
         list[Path],
         typer.Option(
-            help="Folder whose files may be read, and in which new ones may be written; may be "
-            "repeated."
+            help="Folder in which files may be read and new ones written; may be repeated."
         ),
     ],
     config: Config = None,
 ) -> None:
-    """Let an assistant inspect, plan, fit, score, explain, compare and report on files.
+    """Serve tools to an assistant (MCP): inspect, plan, fit, score, explain, compare, report.
 
-    Answers on stdin and stdout, as programs do that an assistant starts. Files outside the folders
-    are neither read nor written, and none is replaced.
+    It talks to the assistant that started it on stdin and stdout. Files outside the folders of
+    --allow are neither read nor written, and no file is replaced.
     """
     needed("mcp.server.mcpserver", "to serve assistants", "mcp")
     from ocfuse.mcp import make_server  # noqa: PLC0415

@@ -33,26 +33,32 @@ if TYPE_CHECKING:
 #: Pools, which this module must not import.
 POOL_NAMES = ("default", "large", "light", "wide", "paper", "paper-all")
 
-Model = Annotated[Path, typer.Argument(help="Model that `ocfuse fit` wrote.", show_default=False)]
+Model = Annotated[
+    Path, typer.Argument(help="Model file, written by `ocfuse fit`.", show_default=False)
+]
 Data = Annotated[
     str,
     typer.Argument(
-        help="CSV, TSV, JSON lines, Parquet, Feather, Excel, NPY, NPZ file, a folder of them, an "
-        "address (https://, s3://), or - for CSV or JSON lines on stdin.",
+        help="Table: a CSV, TSV, JSON lines, Parquet, Feather, Excel, NPY or NPZ file, a folder "
+        "of such files, an address (https://, s3://), or - for CSV or JSON lines on stdin.",
         show_default=False,
     ),
 ]
-Out = Annotated[Path, typer.Option("--out", "-o", help="Where to write the model.")]
+Out = Annotated[Path, typer.Option("--out", "-o", help="File to write the model to.")]
 Keep = Annotated[
     int,
     typer.Option(
         min=0,
         max=99,
-        help="With --force, keep so many former models as model.ocf.1 (the last), .2, ...",
+        help="With --force, how many replaced models to keep, as model.ocf.1 (the latest), "
+        "model.ocf.2, ...",
     ),
 ]
-Force = Annotated[bool, typer.Option("--force/--no-force", help="Replace an existing model.")]
-Label = Annotated[str | None, typer.Option(help="Column that tells normal from not.")]
+Force = Annotated[bool, typer.Option("--force/--no-force", help="Replace an existing file.")]
+Label = Annotated[
+    str | None,
+    typer.Option(help="Column with the labels: which rows are normal and which are anomalies."),
+]
 Normal = Annotated[
     list[str] | None,
     typer.Option(help="Value of the label column that means normal; may be repeated."),
@@ -60,25 +66,29 @@ Normal = Annotated[
 Anomaly = Annotated[
     list[str] | None,
     typer.Option(
-        help="Value of the label column that means an anomaly; empty cells are unknown; may be "
-        "repeated."
+        help="Value of the label column that means an anomaly; rows with an empty cell have no "
+        "label; may be repeated."
     ),
 ]
-Ignore = Annotated[list[str] | None, typer.Option(help="Column to leave out; may be repeated.")]
-Id = Annotated[str | None, typer.Option(help="Column that names the rows.")]
-Time = Annotated[str | None, typer.Option(help="Column with the time of the rows.")]
+Ignore = Annotated[
+    list[str] | None, typer.Option(help="Column not to learn from; may be repeated.")
+]
+Id = Annotated[str | None, typer.Option(help="Column with a name or number of each row.")]
+Time = Annotated[str | None, typer.Option(help="Column with the time of each row.")]
 Group = Annotated[
     str | None,
     typer.Option(
-        help="Column that names the run or part of the rows; those of one are held out together."
+        help="Column with the group of each row, such as its run or its part. Rows of one group "
+        "are held out together."
     ),
 ]
 Adaptive = Annotated[
     bool,
     typer.Option(
         "--adaptive/--no-adaptive",
-        help="Let the threshold follow slow changes of the scores of normal rows: in 1,000 rows by "
-        "a tenth of its distance to their median at most, and by a quarter of it in all.",
+        help="Let the threshold follow slow changes of the scores of normal rows. It moves by at "
+        "most a tenth of its distance to their median in 1,000 rows, and by at most a quarter of "
+        "that distance in all.",
     ),
 ]
 ChangeChance = Annotated[
@@ -87,83 +97,97 @@ ChangeChance = Annotated[
         "--change",
         min=1e-6,
         max=0.5,
-        help="Say when the source has changed, with this chance of being wrong, such as 0.01.",
+        help="Report when the source has changed. The value, such as 0.01, is the probability of "
+        "a false report.",
         show_default=False,
     ),
 ]
 Stream = Annotated[
-    bool, typer.Option("--stream", help="The rows are samples of sensors, in order of time.")
+    bool, typer.Option("--stream", help="The rows are samples of sensors, ordered by time.")
 ]
 Windows = Annotated[
     str,
-    typer.Option(help="Lengths of the windows that are looked at, in rows; none for single rows."),
+    typer.Option(
+        help="Lengths of the windows in rows; none: every row by itself, without windows."
+    ),
 ]
 Category = Annotated[
     list[str] | None,
     typer.Option(
-        help="Columns that hold categories, such as codes, whatever they look like: a,b; may be "
-        "repeated."
+        help="Columns that hold categories even if they look like numbers, such as codes: "
+        "zip,type; may be repeated."
     ),
 ]
 Number = Annotated[
     list[str] | None,
     typer.Option(
-        help="Columns that hold numbers, though they look like ids or counters: a,b; may be "
-        "repeated."
+        help="Columns that hold numbers even if they look like ids or counters: count,total; may "
+        "be repeated."
     ),
 ]
 By = Annotated[
     list[str] | None,
     typer.Option(
-        help="Columns that say whose a row is, such as machine, or plant,machine, "
-        "the widest first: numbers are measured from what is usual for each."
+        help="Columns that name what a row belongs to, such as machine, or plant,machine, the widest "
+        "first. Numbers are compared with the usual values of the same machine."
     ),
 ]
 Season = Annotated[
     list[str] | None,
     typer.Option(
-        help="Measure numbers from what is usual by the time of day, week, month or year: day,week."
+        help="Compare numbers with the usual values at the same time of the day, week, month or "
+        "year, such as day,week."
     ),
 ]
 Holidays = Annotated[
     list[str] | None,
     typer.Option(
-        help="With --season week, days that are like Sundays: 2026-12-25,2026-12-26, or a file "
-        "with one in each line."
+        help="With --season week, days to treat as Sundays: 2026-12-25,2026-12-26, or a file with "
+        "one date per line; may be repeated."
     ),
 ]
 Zone = Annotated[
     str | None,
     typer.Option(
-        help="With --season, the time zone of its days, such as Europe/Berlin; by default that of "
-        "the times."
+        help="With --season, the time zone in which days begin, such as Europe/Berlin; by default "
+        "that of the times."
     ),
 ]
 High = Annotated[
     list[str] | None,
-    typer.Option(help="Columns that only high values of are bad: errors,latency; may be repeated."),
+    typer.Option(
+        help="Columns in which only high values are bad: errors,latency; may be repeated."
+    ),
 ]
 Low = Annotated[
     list[str] | None,
-    typer.Option(help="Columns that only low values of are bad; may be repeated."),
+    typer.Option(help="Columns in which only low values are bad: pressure; may be repeated."),
 ]
 Above = Annotated[
     list[str] | None,
-    typer.Option(help="Always raise an alarm above a limit: temp=90; may be repeated."),
+    typer.Option(
+        help="Raise an alarm above this value, whatever the score: temp=90; may be repeated."
+    ),
 ]
 Below = Annotated[
     list[str] | None,
-    typer.Option(help="Always raise an alarm below a limit: level=2; may be repeated."),
+    typer.Option(
+        help="Raise an alarm below this value, whatever the score: level=2; may be repeated."
+    ),
 ]
 Scale = Annotated[
     Literal["standard", "robust", "none"],
-    typer.Option(help="How columns are scaled; none for columns of one unit, such as pixels."),
+    typer.Option(
+        help="How to scale columns: standard by mean and standard deviation, robust by "
+        "median and quartiles, none for columns of one unit, such as pixels."
+    ),
 ]
 Gaps = Annotated[
     Literal["judge", "refuse", "alarm"] | None,
     typer.Option(
-        help="What a gap means that training had not: judge the row by its other columns, "
-        "refuse it, or raise an alarm; judge, or what fit was told.",
+        help="How to treat a gap in a column that had no gaps in training: judge the row by its "
+        "other columns, refuse it, or raise an alarm. By default the setting of the model; for "
+        "fit, judge.",
     ),
 ]
 Members = Annotated[
@@ -176,12 +200,15 @@ FailOnAnomaly = Annotated[
     bool,
     typer.Option(
         "--fail-on-anomaly/--no-fail-on-anomaly",
-        help="Exit code 1 if there are anomalies, or rows that cannot be scored.",
+        help="Exit with code 1 if there are anomalies, or rows that cannot be scored.",
     ),
 ]
 Report = Annotated[
     Path | None,
-    typer.Option(help="Write a report on the rows, .html or .pdf; they are then held in memory."),
+    typer.Option(
+        help="File to write a report on the rows to, .html or .pdf. All rows are then "
+        "held in memory."
+    ),
 ]
 
 
@@ -196,36 +223,40 @@ def help_or_value(ctx: typer.Context, given: Any) -> Any:
 Video = Annotated[
     list[str] | None,
     typer.Option(
-        help="A folder of pictures of good parts; or recordings of normal runs: a folder with "
-        "one video, bag, array or folder of pictures per run, or with trial_<id>/rgb folders; "
-        "or one run; may be repeated.",
+        help="A folder of pictures of good parts; or a folder of recorded normal runs, each of "
+        "them a video, bag, array, folder of pictures or folder trial_<id>/rgb; or one run; may "
+        "be repeated.",
         callback=help_or_value,
         is_eager=True,
     ),
 ]
-Size = Annotated[int, typer.Option(min=32, max=512, help="Pixels that pictures are squeezed to.")]
+Size = Annotated[
+    int,
+    typer.Option(min=32, max=512, help="Pictures are resized to this width and height in pixels."),
+]
 Single = Annotated[
     bool | None,
     typer.Option(
         "--single/--frames",
-        help="Whether pictures stand alone, or are frames of runs. By default the pictures that "
-        "lie in a folder stand alone, and folders of pictures inside a folder are runs; a model "
-        "takes pictures as those that it learned from.",
+        help="Whether pictures are independent (--single) or frames of runs (--frames). By "
+        "default, pictures directly in a folder are independent, and each folder of pictures "
+        "inside a folder is a run. A model treats new pictures as it treated those of training.",
         show_default=False,
     ),
 ]
 Engine = Annotated[
     str | None,
     typer.Option(
-        help="dask: the data are a folder of Parquet files, and the work is shared out.",
+        help="dask: read a folder of Parquet files, and share the work among processes or "
+        "machines.",
         rich_help_panel=Heading.MACHINES,
     ),
 ]
 Scheduler = Annotated[
     str | None,
     typer.Option(
-        help="Address of a Dask scheduler, such as tcp://10.0.0.1:8786; else processes are started "
-        "on this machine.",
+        help="Address of a Dask scheduler, such as tcp://10.0.0.1:8786; by default processes are "
+        "started on this machine.",
         rich_help_panel=Heading.MACHINES,
     ),
 ]
@@ -241,8 +272,8 @@ Rows = Annotated[
     int | None,
     typer.Option(
         min=2,
-        help="How many rows to take and learn from: with --engine dask 20,000, with --stream "
-        "4,000.",
+        help="Most rows to learn from, chosen at random; by default 20,000 with --engine dask, "
+        "and 4,000 with --stream.",
     ),
 ]
 Json = Annotated[
@@ -250,7 +281,7 @@ Json = Annotated[
 ]
 Seed = Annotated[
     int,
-    typer.Option(min=0, help="Seed of all that is left to chance.", rich_help_panel=Heading.ALL),
+    typer.Option(min=0, help="Seed of all random choices.", rich_help_panel=Heading.ALL),
 ]
 
 #: Tables that a config file may have; groups of commands have none.
@@ -268,21 +299,24 @@ VIDEO_FORMATS = {".mp4": "mp4", ".mkv": "matroska", ".avi": "avi", ".mov": "mov"
 Notify = Annotated[
     list[str] | None,
     typer.Option(
-        help="Tell others of alarms: https://..., mqtt://host/topic or smtp://host/?to=a@b.c; may "
-        "be repeated. OCFUSE_NOTIFY_SECRET signs messages of https, and is the password of others.",
+        help="Send alarms to https://..., mqtt://host/topic or smtp://host/?to=a@b.c; may be "
+        "repeated. The variable OCFUSE_NOTIFY_SECRET holds the key that signs https messages, or "
+        "the password for the others.",
     ),
 ]
 Routes = Annotated[
     Path | None,
     typer.Option(
-        help="TOML file that says which alarms go where, and in which words.",
+        help="TOML file with the addresses that alarms are sent to, which alarms, and the text of "
+        "the messages.",
     ),
 ]
 
 Topic = Annotated[
     str | None,
     typer.Option(
-        help="Topic of a bag, if several have numbers or pictures; array of an .npz file."
+        help="Topic of a bag in which several topics have numbers or pictures; or name of an "
+        "array in an .npz file."
     ),
 ]
 
@@ -508,42 +542,43 @@ def _check_decimal(decimal: str | None) -> str | None:
 Delimiter = Annotated[
     str | None,
     typer.Option(
-        help="What separates the values of text files; found out by default.",
+        help="Separator of values in text files; detected by default.",
         callback=_to_delimiter,
     ),
 ]
 Decimal = Annotated[
     str | None,
     typer.Option(
-        help="What separates the decimals in text files, . or comma; found out by default.",
+        help="Decimal mark in text files, point or comma; detected by default.",
         callback=_check_decimal,
     ),
 ]
 Columns = Annotated[
     str | None,
     typer.Option(
-        help="Names of the columns, such as flow,current, of CSV without a line of names.",
+        help="Names of the columns, such as flow,current, for CSV without a header line.",
         callback=_check_columns,
     ),
 ]
 Threshold = Annotated[
     float | None,
     typer.Option(
-        help="Scores below it are anomalies; by default the model's.", callback=_check_threshold
+        help="Rows with a score below it are anomalies; by default the threshold of the model.",
+        callback=_check_threshold,
     ),
 ]
 FalseAlarms = Annotated[
     float | None,
     typer.Option(
-        help="Share of normal rows that may raise an alarm; by default the model's.",
+        help="Share of normal rows that may raise an alarm; by default that of the model.",
         callback=check_rate,
     ),
 ]
 FailAbove = Annotated[
     float | None,
     typer.Option(
-        help="Exit code 1 if more than this share of the rows are anomalies, or cannot be scored, "
-        "such as 0.05.",
+        help="Exit with code 1 if more than this share of the rows, such as 0.05, are anomalies "
+        "or cannot be scored.",
         callback=check_rate,
     ),
 ]
@@ -552,7 +587,7 @@ Quiet = Annotated[
     typer.Option(
         "--quiet/--no-quiet",
         "-q",
-        help="Print results and errors only.",
+        help="Print only results and errors.",
         callback=_be_quiet,
         rich_help_panel=Heading.ALL,
     ),
@@ -561,7 +596,7 @@ Threads = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="Most threads to use; results do not depend on it.",
+        help="Most threads to use. Results do not depend on it.",
         callback=_limit_threads,
         rich_help_panel=Heading.ALL,
     ),
@@ -569,8 +604,8 @@ Threads = Annotated[
 Config = Annotated[
     Path | None,
     typer.Option(
-        help="TOML file with a table per command, whose keys are named as flags; flags win. "
-        "By default ocfuse.toml in this folder, if there is one.",
+        help="TOML file with a table for each command; its keys are the names of flags. Flags on "
+        "the command line take precedence. By default ocfuse.toml in this folder, if it exists.",
         callback=use_config,
         is_eager=True,
         rich_help_panel=Heading.ALL,
@@ -696,7 +731,7 @@ def check_folder(path: Path | None) -> Path | None:
 Overlays = Annotated[
     Path | None,
     typer.Option(
-        help="Folder for pictures whose unusual places are marked.",
+        help="Folder to write pictures to, with unusual places marked.",
         callback=check_folder,
         rich_help_panel=Heading.PICTURE_MODELS,
     ),

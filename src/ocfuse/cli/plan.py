@@ -85,9 +85,9 @@ def plan_command(
     threads: Threads = None,
     config: Config = None,
 ) -> None:
-    """Tell the memory and time that ocfuse fit would take, without learning.
+    """Predict the memory and time that ocfuse fit would take, without fitting.
 
-    Times are those of one thread of the machine that they were measured on.
+    Times are for one thread of the machine on which ocfuse was measured.
     """
     if data is not None and is_of(ctx, Kind.PICTURES):
         video = [data]

@@ -11,7 +11,7 @@ from enum import IntEnum
 COMMANDS = {
     "demo": (
         "ocfuse.cli.demo",
-        "Learn from normal rows, raise alarms on new ones, say why, and write a report.",
+        "Learn from normal rows, raise alarms on new ones, explain them, and write a report.",
     ),
     "fit": (
         "ocfuse.cli.fit",
@@ -19,37 +19,37 @@ COMMANDS = {
     ),
     "plan": (
         "ocfuse.cli.plan",
-        "Tell the memory and time that ocfuse fit would take, without learning.",
+        "Predict the memory and time that ocfuse fit would take, without fitting.",
     ),
-    "score": ("ocfuse.cli.score", "Score the rows of a table, or pictures, by a model."),
+    "score": ("ocfuse.cli.score", "Score the rows of a table, or pictures, with a model."),
     "adapt": (
         "ocfuse.cli.adapt",
         "Learn from unlabelled rows which members to trust, and write a new model.",
     ),
     "update": (
         "ocfuse.cli.update",
-        "Take more normal rows into a model without learning all anew, and write it.",
+        "Learn more normal rows without a new fit, and write a new model.",
     ),
     "explain": (
         "ocfuse.cli.explain",
-        "Say what lies behind the scores of some rows, or of pictures.",
+        "Show why rows or pictures have their scores: which columns or places are unusual.",
     ),
     "watch": (
         "ocfuse.cli.watch",
-        "Score rows or frames as they come, and tell the alarms at once.",
+        "Score rows or frames as they arrive, and print alarms at once.",
     ),
     "serve": (
         "ocfuse.cli.serve",
-        "Serve models: scores, explanations and streams over HTTP, and a live page.",
+        "Serve models over HTTP: scores, explanations, streams and a live page.",
     ),
     "mcp": (
         "ocfuse.cli.mcp",
-        "Let an assistant inspect, plan, fit, score, explain, compare and report on files.",
+        "Serve tools to an assistant (MCP): inspect, plan, fit, score, explain, compare, report.",
     ),
-    "inspect": ("ocfuse.cli.inspect", "Show what a model is and what it learned from."),
+    "inspect": ("ocfuse.cli.inspect", "Show the settings of a model and what it learned from."),
     "export": (
         "ocfuse.cli.export",
-        "Write a model as an ONNX file, which other languages, devices and pages run.",
+        "Write a model as an ONNX file, to run it in other languages, on devices or in web pages.",
     ),
     "compare": (
         "ocfuse.cli.compare",

@@ -78,18 +78,20 @@ def score_command(
         bool,
         typer.Option(
             "--keep-going/--no-keep-going",
-            help="Leave the results of rows that cannot be scored empty, instead of stopping.",
+            help="Do not stop at rows that cannot be scored; leave their results empty.",
         ),
     ] = False,
     why: Annotated[
         bool,
         typer.Option(
-            "--why/--no-why", help="Add a column that says in one line why a row raises an alarm."
+            "--why/--no-why", help="Add a column with the reason of each alarm, in one line."
         ),
     ] = False,
     why_all: Annotated[
         bool,
-        typer.Option("--why-all/--no-why-all", help="The same for every row; takes far longer."),
+        typer.Option(
+            "--why-all/--no-why-all", help="Add the same column for every row; takes much longer."
+        ),
     ] = False,
     gaps: Gaps = None,
     overlays: Overlays = None,
@@ -106,7 +108,7 @@ def score_command(
     threads: Threads = None,
     config: Config = None,
 ) -> None:
-    """Score the rows of a table, or pictures, by a model."""
+    """Score the rows of a table, or pictures, with a model."""
     refuse_overwriting({"--out": out, "--report": report}, {"model": model, "data": data})
     is_spread = check_engine(
         engine,

@@ -42,14 +42,20 @@ def serve_command(
     models: Annotated[
         list[str],
         typer.Argument(
-            help="Model files, each as path or as name=path; the first is the default.",
+            help="Model files, each as path or name=path; the first one is used if a request "
+            "names no model.",
             show_default=False,
         ),
     ],
     host: Annotated[
-        str, typer.Option(help="Address to listen on; any but this machine's needs a token.")
+        str,
+        typer.Option(
+            help="Address to listen on. An address that other machines can reach needs a token."
+        ),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")
+    ] = 8000,
     events: Annotated[
         Path | None,
         typer.Option(help="File to keep events in (SQLite).", rich_help_panel=Panel.EVENTS),
@@ -58,22 +64,26 @@ def serve_command(
         float | None,
         typer.Option(
             min=0.001,
-            help="Days to keep an event; by default for ever.",
+            help="Most days that an event is kept; by default no limit.",
             rich_help_panel=Panel.EVENTS,
         ),
     ] = None,
     keep_events: Annotated[
-        int, typer.Option(min=1, help="Events to keep.", rich_help_panel=Panel.EVENTS)
+        int, typer.Option(min=1, help="Most events that are kept.", rich_help_panel=Panel.EVENTS)
     ] = 100_000,
     keep_pictures: Annotated[
         float,
-        typer.Option(min=0.001, help="Megabytes of their pictures.", rich_help_panel=Panel.EVENTS),
+        typer.Option(
+            min=0.001,
+            help="Most megabytes of pictures of events that are kept.",
+            rich_help_panel=Panel.EVENTS,
+        ),
     ] = 256.0,
     keep_rows: Annotated[
         float,
         typer.Option(
             min=0,
-            help="Megabytes of the rows around them; 0 keeps none.",
+            help="Most megabytes of rows before, in and after events that are kept; 0 keeps none.",
             rich_help_panel=Panel.EVENTS,
         ),
     ] = 64.0,
@@ -81,8 +91,8 @@ def serve_command(
         float | None,
         typer.Option(
             min=0.001,
-            help="Seconds without a sample after which a stream is silent; by default five times "
-            "the usual time between messages, at least 10.",
+            help="Seconds without a sample after which a stream is reported as silent; by default "
+            "five times the usual time between messages, at least 10.",
             show_default=False,
             rich_help_panel=Panel.EVENTS,
         ),
@@ -92,52 +102,66 @@ def serve_command(
     token_file: Annotated[
         Path | None,
         typer.Option(
-            help="File with the token that clients must show; by default OCFUSE_TOKEN, if set.",
+            help="File with the token that clients must send; by default the variable "
+            "OCFUSE_TOKEN, if it is set.",
             rich_help_panel=Panel.SAFETY,
         ),
     ] = None,
     tls_cert: Annotated[
-        Path | None, typer.Option(help="Certificate, PEM.", rich_help_panel=Panel.SAFETY)
+        Path | None, typer.Option(help="TLS certificate, a PEM file.", rich_help_panel=Panel.SAFETY)
     ] = None,
     tls_key: Annotated[
-        Path | None, typer.Option(help="Its key, PEM.", rich_help_panel=Panel.SAFETY)
+        Path | None,
+        typer.Option(
+            help="Private key of the certificate, a PEM file.", rich_help_panel=Panel.SAFETY
+        ),
     ] = None,
     max_body: Annotated[
-        float, typer.Option(min=0.001, help="Megabytes of a request.", rich_help_panel=Panel.LIMITS)
+        float,
+        typer.Option(min=0.001, help="Most megabytes of a request.", rich_help_panel=Panel.LIMITS),
     ] = 8.0,
     max_rows: Annotated[
-        int, typer.Option(min=1, help="Rows of a request.", rich_help_panel=Panel.LIMITS)
+        int, typer.Option(min=1, help="Most rows of a request.", rich_help_panel=Panel.LIMITS)
     ] = 10_000,
     max_columns: Annotated[
-        int, typer.Option(min=1, help="Columns of a row.", rich_help_panel=Panel.LIMITS)
+        int, typer.Option(min=1, help="Most columns of a row.", rich_help_panel=Panel.LIMITS)
     ] = 2_000,
     max_nesting: Annotated[
-        int, typer.Option(min=3, help="Depth of JSON.", rich_help_panel=Panel.LIMITS)
+        int, typer.Option(min=3, help="Deepest nesting of JSON.", rich_help_panel=Panel.LIMITS)
     ] = 8,
     max_pixels: Annotated[
-        int, typer.Option(min=1, help="Pixels of a picture.", rich_help_panel=Panel.LIMITS)
+        int, typer.Option(min=1, help="Most pixels of a picture.", rich_help_panel=Panel.LIMITS)
     ] = 25_000_000,
     max_seconds: Annotated[
-        float, typer.Option(min=0.01, help="Seconds of a request.", rich_help_panel=Panel.LIMITS)
+        float,
+        typer.Option(
+            min=0.01, help="Most seconds that a request may take.", rich_help_panel=Panel.LIMITS
+        ),
     ] = 30.0,
     max_wait: Annotated[
         float,
         typer.Option(
             min=0.01,
-            help="Seconds that a request waits for its turn; then it is refused.",
+            help="Most seconds that a request waits before it is refused.",
             rich_help_panel=Panel.LIMITS,
         ),
     ] = 5.0,
     max_requests: Annotated[
-        int, typer.Option(min=1, help="Requests at a time.", rich_help_panel=Panel.LIMITS)
+        int,
+        typer.Option(min=1, help="Most requests at the same time.", rich_help_panel=Panel.LIMITS),
     ] = 256,
     max_streams: Annotated[
-        int, typer.Option(min=1, help="Open streams at a time.", rich_help_panel=Panel.LIMITS)
+        int,
+        typer.Option(
+            min=1, help="Most open streams at the same time.", rich_help_panel=Panel.LIMITS
+        ),
     ] = 64,
     batch_rows: Annotated[
         int,
         typer.Option(
-            min=1, help="Rows of requests that are scored together.", rich_help_panel=Panel.BATCHES
+            min=1,
+            help="Most rows of several requests that are scored together.",
+            rich_help_panel=Panel.BATCHES,
         ),
     ] = 256,
     batch_wait: Annotated[
@@ -145,15 +169,16 @@ def serve_command(
         typer.Option(
             min=0,
             max=1000,
-            help="Milliseconds that a row may wait for others while nothing is being scored.",
+            help="Milliseconds that a row waits for others to be scored with, if nothing is being "
+            "scored.",
             rich_help_panel=Panel.BATCHES,
         ),
     ] = 0.0,
     state: Annotated[
         Path | None,
         typer.Option(
-            help="Folder for the states of streams of sensors that have a name: they go on after a "
-            "restart.",
+            help="Folder that keeps the states of named streams of sensors, so that they continue "
+            "after a restart.",
             rich_help_panel=Panel.EVENTS,
         ),
     ] = None,
@@ -162,27 +187,33 @@ def serve_command(
     shadow: Annotated[
         list[str] | None,
         typer.Option(
-            help="Model file that is tried beside a model, as name=path, or path for the first "
-            "model: it scores the same rows of streams and raises nothing; see /v1/shadow. May be "
-            "repeated.",
+            help="Model file to try out beside a served model, as name=path, or path for the "
+            "first model. It scores the same rows of streams but raises no alarms; /v1/shadow "
+            "compares both. May be repeated.",
             show_default=False,
         ),
     ] = None,
     learn_from: Annotated[
         list[str] | None,
         typer.Option(
-            help="Training data of a model, as name=path, or path for the first model: with them a "
-            "button on the page learns a new model from the verdicts, and replaces nothing. May be "
-            "repeated; needs --events.",
+            help="Training data of a model, as name=path, or path for the first model. The page "
+            "then has a button that learns a new model from the verdicts; the served model is "
+            "not replaced. May be repeated; needs --events.",
             show_default=False,
             rich_help_panel=Panel.EVENTS,
         ),
     ] = None,
     reload: Annotated[
-        float, typer.Option(min=0, help="Seconds between looks at the model files; 0 never.")
+        float,
+        typer.Option(
+            min=0, help="Seconds between checks whether a model file has changed; 0 never checks."
+        ),
     ] = 1.0,
     drain: Annotated[
-        float, typer.Option(min=0, help="Seconds for what is under way when stopped.")
+        float,
+        typer.Option(
+            min=0, help="Seconds that open requests have to finish when the service stops."
+        ),
     ] = 10.0,
     show_requests: Annotated[
         bool,
@@ -196,9 +227,9 @@ def serve_command(
     threads: Threads = None,
     config: Config = None,
 ) -> None:
-    """Serve models: scores, explanations and streams over HTTP, and a live page.
+    """Serve models over HTTP: scores, explanations, streams and a live page.
 
-    Logs are lines of JSON on stderr, without values of rows.
+    Logs are lines of JSON on stderr. They contain no values of rows.
     """
     from ocfuse import serve  # noqa: PLC0415
     from ocfuse.serve import settings as serving  # noqa: PLC0415

@@ -37,7 +37,8 @@ def update_command(
         int | None,
         typer.Option(
             min=100,
-            help="Rows that the model knows at most: the oldest are forgotten. By default none is.",
+            help="Most training rows that the model keeps; the oldest ones are forgotten. By "
+            "default all are kept.",
             show_default=False,
         ),
     ] = None,
@@ -51,12 +52,12 @@ def update_command(
     threads: Threads = None,
     config: Config = None,
 ) -> None:
-    """Take more normal rows into a model without learning all anew, and write it.
+    """Learn more normal rows without a new fit, and write a new model.
 
-    The rows are normal, or mostly so: those far outside are left out. The threshold is set again.
-    How columns become numbers, and which members are trusted, stays as ocfuse fit has learned it;
-    a model whose rows have moved too far for that says so. With --force, the new model may take
-    the place of the old one.
+    The rows must be normal, or mostly so; rows far outside are left out. The threshold is set
+    again. The encoding of columns and the trust in members stay as ocfuse fit learned them. A
+    warning says when the rows have changed so much that a new fit is needed. With --force, the new
+    model may replace the old file.
     """
     check_model(out, force)
     refuse_overwriting({"--out": out}, {"data": data})

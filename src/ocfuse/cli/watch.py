@@ -67,20 +67,21 @@ def watch_command(
     data: Annotated[
         str | None,
         typer.Argument(
-            help="CSV or JSON lines; - for stdin, which is the default. A Parquet, Feather, NPY or "
-            "NPZ file, or a folder of tables, is played through; pictures and recordings are the "
-            "same as --video.",
+            help="CSV or JSON lines, by default - for stdin. A Parquet, Feather, NPY or NPZ file, "
+            "or a folder of tables, is read to its end. Pictures and recordings are read as with "
+            "--video.",
             show_default=False,
         ),
     ] = None,
     show_all: Annotated[
-        bool, typer.Option("--all/--no-all", help="Print every row or frame.")
+        bool, typer.Option("--all/--no-all", help="Print every row or frame, not only alarms.")
     ] = False,
     threshold: Threshold = None,
     false_alarms: Annotated[
         float | None,
         typer.Option(
-            help="Share of normal rows or frames that may raise an alarm; by default the model's.",
+            help="Share of normal rows or frames that may raise an alarm; by default that of the "
+            "model.",
             callback=check_rate,
         ),
     ] = None,
@@ -89,19 +90,26 @@ def watch_command(
         str | None,
         typer.Option(
             "--from",
-            help="Rows from a broker, mqtt://[user@]host[:port]/topic, or mqtts:// for TLS; the "
-            "password from the environment, OCFUSE_MQTT_PASSWORD or OCFUSE_MQTT_PASSWORD_FILE.",
+            help="Read rows from an MQTT broker: mqtt://user@host:port/topic, or mqtts:// for "
+            "TLS; user and port are optional. The password is read from the variable "
+            "OCFUSE_MQTT_PASSWORD, or from the file that OCFUSE_MQTT_PASSWORD_FILE names.",
         ),
     ] = None,
     follow: Annotated[
-        bool, typer.Option("--follow/--no-follow", "-f", help="Wait for further rows of the file.")
+        bool,
+        typer.Option(
+            "--follow/--no-follow", "-f", help="Wait for further rows at the end of the file."
+        ),
     ] = False,
     new: Annotated[
         bool,
-        typer.Option("--new/--no-new", help="With --follow, leave out the rows that are there."),
+        typer.Option(
+            "--new/--no-new", help="With --follow, skip the rows that the file already has."
+        ),
     ] = False,
     strict: Annotated[
-        bool, typer.Option("--strict/--no-strict", help="Stop at a row that cannot be scored.")
+        bool,
+        typer.Option("--strict/--no-strict", help="Stop at the first row that cannot be scored."),
     ] = False,
     gaps: Gaps = None,
     delimiter: Delimiter = None,
@@ -111,7 +119,8 @@ def watch_command(
         int | None,
         typer.Option(
             min=1,
-            help="Rows in a row below the threshold that raise an event; by default the model's.",
+            help="Consecutive rows below the threshold after which an event starts; by default "
+            "that of the model.",
             show_default=False,
         ),
     ] = None,
@@ -119,16 +128,17 @@ def watch_command(
         int | None,
         typer.Option(
             min=0,
-            help="Rows or frames after the end of an alarm in which another one goes on with the "
-            "same event; by default those of the model, and none of pictures.",
+            help="An alarm within so many rows or frames after the last one belongs to the same "
+            "event; by default that of the model, and 0 for pictures.",
             show_default=False,
         ),
     ] = None,
     leave: Annotated[
         float | None,
         typer.Option(
-            help="Score that ends an event; by default a quarter of the way from the threshold "
-            "to the median of normal rows or frames.",
+            help="An event ends with the first score that is not below this; by default the "
+            "threshold plus a quarter of the distance to the median score of normal rows or "
+            "frames.",
             show_default=False,
         ),
     ] = None,
@@ -136,26 +146,26 @@ def watch_command(
         float | None,
         typer.Option(
             min=0.1,
-            help="Seconds without a row after which to say so; by default 5 usual steps of the "
-            "training rows, if these have dates, and at least 5. Without a frame, or without a "
-            "number of --progress -, the command gives up then with exit code 3; by default "
-            "after 5 for cameras and addresses, else never.",
+            help="Seconds without a row after which silence is reported; by default 5 times the "
+            "usual time between training rows, if they have dates, and at least 5. For pictures: "
+            "seconds without a frame, or without a number for --progress -, after which the "
+            "command stops with exit code 3; by default 5 for cameras and addresses, else never.",
             show_default=False,
         ),
     ] = None,
     events: Annotated[
         Path | None,
         typer.Option(
-            help="Append events to this file, a line of JSON each; of pictures, also alarms when "
-            "they are raised.",
+            help="File to append events to, one line of JSON each; with pictures also the start "
+            "of each alarm.",
             callback=_check_events,
         ),
     ] = None,
     state: Annotated[
         Path | None,
         typer.Option(
-            help="File that keeps the state of the stream: after a restart of the command it goes "
-            "on, if no row was missed.",
+            help="File that keeps the state of the stream, so that it continues after a restart "
+            "if no row was missed.",
             show_default=False,
         ),
     ] = None,
@@ -177,9 +187,9 @@ def watch_command(
         typer.Option(
             "--and",
             metavar="MODEL[=ROWS]",
-            help="Judge sensors beside the pictures, by a model of ocfuse fit --stream: one score, "
-            "the lower one of both. Rows are those of the trial folder or of the bag, or a file "
-            "or topic after =, such as joints.ocf=states.csv.",
+            help="Score sensors together with the pictures, with a model of ocfuse fit --stream. "
+            "The score is the lower one of both. Rows come from the trial folder or the bag, or "
+            "from a file or topic after =, such as joints.ocf=states.csv.",
             show_default=False,
         ),
     ] = None,
@@ -188,24 +198,28 @@ def watch_command(
     progress: Annotated[
         str | None,
         typer.Option(
-            help="Progress of the task, for a model that learned with it: a file with a number "
-            "per frame, or - for numbers on stdin, of which the latest holds."
+            help="Progress of the task, for a model fitted with progress: a file with a number "
+            "per frame, or - for numbers on stdin; each frame has the latest one."
         ),
     ] = None,
     min_frames: Annotated[
-        int, typer.Option(min=1, help="Frames in a row below the threshold that raise an event.")
+        int,
+        typer.Option(
+            min=1, help="Consecutive frames below the threshold after which an event starts."
+        ),
     ] = 3,
     annotated: Annotated[
         Path | None,
         typer.Option(
-            help="Write the video with scores and unusual places drawn in: .mp4, .mkv, .avi, .mov.",
+            help="File to write the video to, with scores and unusual places drawn in: .mp4, "
+            ".mkv, .avi or .mov.",
             callback=check_video,
         ),
     ] = None,
     thumbnails: Annotated[
         Path | None,
         typer.Option(
-            help="Folder for a picture of each event, its unusual places in red.",
+            help="Folder to write a picture of each event to, with unusual places in red.",
             callback=check_folder,
         ),
     ] = None,
@@ -214,12 +228,12 @@ def watch_command(
     threads: Threads = None,
     config: Config = None,
 ) -> None:
-    """Score rows or frames as they come, and tell the alarms at once.
+    """Score rows or frames as they arrive, and print alarms at once.
 
-    Rows that wait, as they come faster than they are scored, are scored together, at most 256;
-    a row that comes alone waits for nothing.
+    A row is scored as soon as it arrives. Rows that arrive faster than they can be scored are
+    scored together, up to 256 at a time.
 
-    Rows of sensors, of which ocfuse fit --stream learns, raise events; so do pictures and
+    With a model of ocfuse fit --stream, alarms are joined to events; so are alarms of pictures and
     recordings, with --video.
     """
     if data is not None and is_of(ctx, Kind.PICTURES):

@@ -1,4 +1,4 @@
-"""What a loaded data set is, and what is known about it."""
+"""Loaded data sets, and their entries in the registry."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -12,7 +12,7 @@ from ocfuse.validation import ANOMALY, NORMAL
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """What the registry knows about a data set.
+    """Entry of a data set in the registry.
 
     Attributes
     ----------
@@ -33,20 +33,19 @@ class DatasetInfo:
     n_rows : int
         Number of rows, or of sequences.
     n_normals : int
-        How many of them are normal.
+        Number of normal rows, or of normal sequences.
     n_features : int
         Number of columns.
     encoding : str
-        How values became numbers.
+        How values were encoded as numbers.
     imputation : str
-        What is to be done about gaps; `load` leaves them NaN.
+        Recommended treatment of gaps; `load` returns them as NaN.
     paper_id : str or None
         D1 to D10 in the tables of the paper.
     sha256 : str or None
-        Checksum of the content, see `ocfuse.datasets.formats`. None: the
-        file is taken as it is.
+        Checksum of the content, see `ocfuse.datasets.formats`. None: the file is not verified.
     notes : str
-        What a user should know.
+        Further notes for users.
     """
 
     name: str
@@ -79,11 +78,11 @@ class Dataset:
     y : ndarray of shape (n_rows,)
         +1 for normal rows and -1 for anomalies.
     labels : ndarray of shape (n_rows,)
-        Class of each row in the words of the source.
+        Class of each row as named by the source.
     feature_names : tuple of str
         Names of the columns.
     about : DatasetInfo or None
-        Entry of the registry; None for a table of the user's.
+        Entry of the registry; None for a table of the user.
     """
 
     name: str
@@ -113,13 +112,13 @@ class Sequence:
         +1 for normal rows and -1 for anomalies. Where the source labels whole
         recordings, every row has the label of its recording.
     label : str
-        Class of the whole recording in the words of the source, or "".
+        Class of the whole recording as named by the source, or "".
     columns : tuple of str
         Names of the columns.
     time : ndarray of datetime64, or None
-        Time of each row, where the source tells.
+        Time of each row, if the source has times.
     is_changepoint : ndarray of bool, or None
-        Rows at which the state changes, where the source tells.
+        Rows at which the state changes, if the source has them.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""One door to all data sets: by name, from whichever family."""
+"""Registry of all data sets, by name."""
 
 import re
 from collections.abc import Callable
@@ -69,8 +69,8 @@ def list_datasets() -> list[DatasetInfo]:
     Returns
     -------
     list of DatasetInfo
-        UCI sets, robot failures, SKAB, and the ADBench sets that are here; of
-        those a damaged one is left out with a `DatasetWarning`.
+        UCI sets, robot failures, SKAB, and downloaded ADBench sets. Damaged ones are left out with
+        a `DatasetWarning`.
     """
     return [info for family in _FAMILIES.values() for info in family.infos()]
 
@@ -86,7 +86,7 @@ def find(name: str) -> DatasetInfo:
     Returns
     -------
     DatasetInfo
-        What the registry knows.
+        The entry.
     """
     family, rest = _split(name)
     return _FAMILIES[family].find(rest)
@@ -117,7 +117,7 @@ def load(name: str) -> Loaded:
 
 
 def locate(name: str) -> str | None:
-    """Tell where a data set is, without a download.
+    """Return where a data set is, without a download.
 
     Parameters
     ----------
@@ -134,10 +134,10 @@ def locate(name: str) -> str | None:
 
 
 def fetch(name: str) -> str:
-    """Have a data set here, downloaded and verified if need be.
+    """Download a data set, unless it is already here, and verify it.
 
-    Processes that fetch the same set at once do not disturb each other, but
-    each downloads it: fetch it once before they start.
+    Several processes may fetch the same set at the same time, but each downloads it. So fetch it
+    once before they start.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def fetch(name: str) -> str:
     Returns
     -------
     str
-        Where it is, as `locate` tells it.
+        Where it is, as from `locate`.
     """
     family, rest = _split(name)
     return _FAMILIES[family].fetch(rest)

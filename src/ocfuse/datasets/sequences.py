@@ -192,10 +192,9 @@ INFOS = {
 def load_robot_failures(name: str) -> list[Sequence]:
     """Load the recordings of one learning problem of the robot execution failures.
 
-    The file is looked for in the folder that the environment variable
-    OCFUSE_DATA names (``sequences/robot_failures/lp1.data``), then in the
-    cache; it is downloaded from the UCI archive if it is in neither. Its
-    content is verified.
+    The file is read from the folder in the environment variable OCFUSE_DATA
+    (``sequences/robot_failures/lp1.data``) or from the cache; if it is in neither, it is
+    downloaded from the UCI archive. Its content is verified.
 
     Parameters
     ----------
@@ -205,7 +204,7 @@ def load_robot_failures(name: str) -> list[Sequence]:
     Returns
     -------
     list of Sequence
-        Each of 15 steps of three forces and three torques.
+        Recordings, each with 15 steps of three forces and three torques.
     """
     info = find_robot_failures(name)
     stored = _stored_archive(info)

@@ -378,10 +378,9 @@ UCI_SETS = {uci_set.name: uci_set for uci_set in _ALL}
 def load_uci(name: str) -> Dataset:
     """Load one of the ten UCI sets of the paper.
 
-    The file is looked for in the folder that the environment variable
-    OCFUSE_DATA names (``uci/D1_banknotes.csv``, or the archive's own file),
-    then in the cache; it is downloaded from the UCI archive if it is in
-    neither. Wherever it comes from, its content is verified.
+    The file is read from the folder in the environment variable OCFUSE_DATA
+    (``uci/D1_banknotes.csv``, or the file of the archive) or from the cache; if it is in neither,
+    it is downloaded from the UCI archive. Its content is always verified.
 
     Parameters
     ----------
@@ -391,8 +390,8 @@ def load_uci(name: str) -> Dataset:
     Returns
     -------
     Dataset
-        Rows as the paper's counts imply: gaps are NaN, except in "voting",
-        where no position is 0.5.
+        Rows as implied by the counts in the paper. Gaps are NaN, except in "voting", where no
+        position is 0.5.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Load a table of the user's: CSV, Parquet or npz, with a column of labels."""
+"""Loading of a user's table, CSV, Parquet or npz, with a column of labels."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""What every detector of ours shares: the contract, out-of-fold scores, the offset."""
+"""Base classes of the detectors: contract, out-of-fold scores, threshold."""
 
 import math
 import numbers
@@ -27,22 +27,20 @@ MANY_ROWS = 2000
 
 
 class BaseDetector(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """A one-class detector that learns from a Gram and scores a Query.
+    """Base class of the detectors of this package.
 
-    A subclass writes `_fit` and `_score`; `_leave_one_out` if it has a closed form of
-    the score that a training row gets from a fit without it; and `cost`, so that a
-    plan can count it.
-    In an ensemble the members are given the same Gram and the same Query, so
-    that distances, kernels, factorisations and neighbours are computed once.
+    A subclass defines `_fit` and `_score`, and `cost` for plans. It defines `_leave_one_out` if
+    there is a closed form for the scores of training rows that are left out. In an ensemble, all
+    members get the same `Gram` of training rows and the same `Query` of rows to score, so that
+    distances, kernels, factorisations and neighbours are computed once.
 
     Attributes
     ----------
     reference_ : Reference
         The training rows; members of an ensemble share one.
     offset_ : float
-        The score below which a row is an anomaly: fresh normal rows fall below
-        it with probability `false_alarm_rate` at most. It is set from out-of-fold
-        scores, and by `fit` only.
+        Threshold: rows with a lower score are anomalies. A fresh normal row has a lower score with
+        a probability of at most `false_alarm_rate`. `fit` sets it from out-of-fold scores.
     """
 
     #: `_leave_one_out` exists.
@@ -85,17 +83,17 @@ class BaseDetector(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return self._score(query)
 
     def updated(self, change: RowChange) -> "BaseDetector | None":
-        """Return a fitted copy that knows rows that have come, and not those that have gone.
+        """Return a fitted copy that has learned added rows and forgotten dropped rows.
 
         Parameters
         ----------
         change : RowChange
-            The rows that it was fitted to, and those that it shall be fitted to.
+            The old and the new training rows.
 
         Returns
         -------
         BaseDetector or None
-            The copy, which costs much less than a fit; None if the detector knows no such way.
+            The copy, made much faster than a fit; None if the detector cannot be updated.
         """
         return None
 
@@ -114,17 +112,17 @@ class BaseDetector(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return self.fit_rank, 0
 
     def cost(self, shape: Shape) -> Cost:
-        """Return what it takes to learn from rows, and to score one.
+        """Return the cost of learning from rows, and of scoring one.
 
         Parameters
         ----------
         shape : Shape
-            The rows, and the folds in which they are learned from again.
+            Numbers of rows, columns and folds.
 
         Returns
         -------
         Cost
-            Work and bytes by kind; unless a subclass knows better, the bytes of the rows.
+            Work and bytes by kind; by default the bytes of the rows.
         """
         return guessed_cost(shape)
 
@@ -159,9 +157,9 @@ class BaseDetector(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 class KernelDetector(BaseDetector):
     """A detector on the kernel ``k(a, b) = exp(-|a - b|^2 / (width M))``.
 
-    M is the mean squared distance between two training rows. `method_` is "exact" if the kernel
-    of the rows learned from is exact; "landmarks" if all rows are learned from by way of
-    landmarks, which `reference_` then holds; "blocks" if that is so between blocks of near rows.
+    M is the mean squared distance between two training rows. `method_` is "exact" if the kernel of
+    the training rows is exact; "landmarks" if it is approximated with landmarks, which are in
+    `reference_`; "blocks" if it is exact within blocks of near rows, and else approximated.
     """
 
     #: By way of how many landmarks more than `max_samples` rows are learned from.
@@ -198,7 +196,7 @@ class KernelDetector(BaseDetector):
         return super().rows_of(n) if self.landmarks is None else n
 
     def cost(self, shape: Shape) -> Cost:
-        """Return what it takes to learn from rows, and to score one."""
+        """Return the cost of learning from rows, and of scoring one."""
         n = shape.rows
         if self.landmarks is None or not self.needs_landmarks(n):
             return self._exact_cost(shape)
@@ -255,7 +253,7 @@ def interleaved_folds(n: int, n_folds: int = N_FOLDS) -> Folds:
 def out_of_fold_scores(
     detector: BaseDetector, gram: Gram, folds: Folds, *, by_fold: bool = False
 ) -> FloatArray:
-    """Score every row of `gram` by a detector that has not seen it.
+    """Score every row of `gram` with a detector that has not seen it.
 
     In closed form if the fitted `detector` can, unless `by_fold`; otherwise by
     clones fitted on the other folds, on slices of the same Gram.

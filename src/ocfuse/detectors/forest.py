@@ -1,4 +1,4 @@
-"""Isolation forest: how many random cuts it takes to be alone."""
+"""Isolation forest: how many random cuts isolate a row."""
 
 import math
 from copy import copy
@@ -98,44 +98,44 @@ class Trees:
 
 
 class Forest(BaseDetector):
-    """Score rows by how many random cuts it takes to part them from the others.
+    """Isolation forest: score rows by the number of random cuts that isolate them.
 
     The score is ``-2^(-E[h(x)] / c(r))``, as in scikit-learn's `IsolationForest`: h is the length
-    of the path of a row in a tree grown on r rows and c the mean length in a random tree. All
-    trees grow together, level by level, and are followed at once: a forest takes milliseconds, and
-    a single row a fraction of one.
+    of the path of a row in a tree grown on r rows, and c the mean length in a random tree. All
+    trees grow and score together, level by level: to fit a forest takes milliseconds, to score a
+    row a fraction of one.
 
-    Out-of-fold scores come from the trees that have not drawn the row. If for some
-    row they are fewer than a fourth of all, as they are below about 1.7 r
-    rows, four more forests are grown for the purpose, each without a fourth of the rows.
+    Out-of-fold scores are computed with the trees that have not drawn the row. If these are fewer
+    than a fourth of all trees for some row, as for less than about 1.7 r rows, four more forests
+    are grown for these scores, each without a fourth of the rows.
 
     Parameters
     ----------
     n_trees : int, default 100
         Number of trees.
     rows_per_tree : int, default 256
-        Number of rows r that each tree draws; cut to the rows there are.
+        Number of rows r that each tree draws, at most the number of rows.
     max_samples : int, optional
-        Draw from at most so many rows, evenly spaced.
+        Most rows to draw from, evenly spaced. None draws from all.
     false_alarm_rate : float, default 0.05
         Share of fresh normal rows that `predict` may call anomalies.
     random_state : int, RandomState instance or None
-        Draws rows, features and thresholds.
+        Seed of the draws of rows, features and thresholds.
 
     Attributes
     ----------
     rows_per_tree_ : int
-        r as used.
+        The number r that was used.
     trees_ : Trees
         The trees.
     seed_ : int
-        What the random numbers came from.
+        Seed of the random numbers.
     drawn_ : ndarray of shape (n_trees, r)
-        Numbers of the rows that each tree has drawn, as they were numbered then.
+        Numbers of the rows that each tree drew, as numbered at that time.
     renewed_ : float
-        Trees that updates have grown anew, with parts of them.
+        Number of trees replaced by updates, including fractions.
     offset_ : float
-        Rows that score less are called anomalies.
+        Threshold: rows with a lower score are anomalies.
 
     Examples
     --------
@@ -164,7 +164,7 @@ class Forest(BaseDetector):
         self.random_state = random_state
 
     def cost(self, shape: Shape) -> Cost:
-        """Return what it takes to learn from rows, and to score one."""
+        """Return the cost of learning from rows, and of scoring one."""
         return Cost(
             fit_work={"trees": 1 + shape.folds, "paths": shape.rows},
             score_work={"trees": 1},
@@ -187,10 +187,10 @@ class Forest(BaseDetector):
         self.trees_ = grow_trees(gram.X, self.drawn_, np.random.default_rng(self.seed_))
 
     def updated(self, change: RowChange) -> "Forest":
-        """Return a copy of whose trees a share is grown anew, on the rows of now.
+        """Return a copy in which a share of the trees is grown again, on the new rows.
 
-        The share is that of the rows that have come or, if they are more, have gone; the oldest
-        trees go first.
+        The share is that of the rows added or, if these are more, dropped. The oldest trees are
+        replaced first.
         """
         fresh, n_trees = copy(self), len(self.drawn_)
         fresh.reference_ = change.new

@@ -1,4 +1,4 @@
-"""One-class Gaussian process: regression on the constant 1."""
+"""One-class Gaussian process: regression of the constant 1."""
 
 from typing import ClassVar, Literal
 
@@ -14,50 +14,50 @@ from ocfuse.exceptions import InvalidInputError
 
 
 class OneClassGP(KernelDetector):
-    """Score by a Gaussian process whose targets are all 1 (Kemmler et al. 2013).
+    """One-class Gaussian process: regression with all targets 1 (Kemmler et al. 2013).
 
     With ``Kn = K + noise I`` the prediction at x has mean ``mu = k(x)' Kn^-1 1``
     and variance ``s2 = 1 + noise - k(x)' Kn^-1 k(x)``. Leave-one-out scores are
     exact, from the diagonal of ``Kn^-1``.
 
-    With `landmarks`, more than `max_samples` rows are all learned from. The mean
-    goes by blocks of at most 1,000 near rows (Snelson and Ghahramani 2007): the
-    kernel is exact within a block and goes by the landmarks between blocks. The
-    time to fit is linear in the rows; a row is compared with the landmarks and
-    with its block; all rows are kept. The other statistics go by landmarks alone.
+    With `landmarks`, more than `max_samples` rows are all learned. For the mean they are divided
+    into blocks of at most 1,000 near rows (Snelson and Ghahramani 2007): the kernel is exact
+    within a block, and approximated with landmarks between blocks. The time to fit is linear in
+    the number of rows; scoring compares a row with the landmarks and with its block; all rows are
+    stored. The other statistics use landmarks only.
 
     Parameters
     ----------
     statistic : {"mean", "variance", "predictive", "ratio"}
-        ``mu``; ``-s2``; the log density of 1, ``log N(1; mu, s2)``; or
-        ``log(mu / s)``. Where mu is below 0.001, log(mu) is continued by its
-        tangent there: finite and increasing for every mu.
+        The score: ``mu``; ``-s2``; the log density of 1, ``log N(1; mu, s2)``; or ``log(mu / s)``.
+        For mu below 0.001, log(mu) is replaced by its tangent at 0.001, which is finite and
+        increasing for every mu.
     width : float
-        Width of the kernel, in multiples of M.
+        Width of the kernel, in multiples of M, the mean squared distance of two training rows.
     noise : float
         Variance of the noise.
     max_samples : int or None
-        Learn from at most so many rows, evenly spaced, so that the time to fit
-        and to score one row is bounded. None for all.
+        Most rows to learn from, evenly spaced, to limit the time to fit and to score a row. None
+        learns from all.
     false_alarm_rate : float
-        Share of fresh normal rows that may fall below the offset.
+        Share of fresh normal rows that `predict` may call anomalies.
     landmarks : int or None
-        Learn from all rows where there are more than `max_samples`, by way of so
-        many of them, at most 8,000 (see `ocfuse.detectors.landmarks`). None for none.
+        Number of landmarks, at most 8,000 (see `ocfuse.detectors.landmarks`). With landmarks all
+        rows are learned from even if there are more than `max_samples`. None uses none.
 
     Attributes
     ----------
     method_ : {"exact", "landmarks", "blocks"}
-        How the rows were learned from.
+        How the rows were learned.
     alpha_ : ndarray of shape (n,)
-        ``Kn^-1 1``, or with landmarks alone what multiplies kernel values instead.
+        ``Kn^-1 1``; with landmarks only, the factors of kernel values.
     blocks_ : Blocks or None
         The rows in blocks, in the order of `alpha_`, if the method is "blocks".
     weights_ : ndarray of shape (number of blocks, landmarks) or None
-        What multiplies kernel values at the landmarks, for rows of each block.
+        Factors of the kernel values at the landmarks, for rows of each block.
     factor_ : ndarray of shape (n, n) or None
-        Lower Cholesky factor of Kn, or with landmarks what multiplies kernel values
-        instead of its inverse; None for the mean.
+        Lower Cholesky factor of Kn; with landmarks, the factors of kernel values that replace its
+        inverse; None for the mean.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class OneClassGP(KernelDetector):
         return self.statistic == "mean"
 
     def cost(self, shape: Shape) -> Cost:
-        """Return what it takes to learn from rows, and to score one."""
+        """Return the cost of learning from rows, and of scoring one."""
         if self.landmarks is None or not self.needs_landmarks(shape.rows):
             return self._exact_cost(shape)
         size = min(shape.rows, self.landmarks)

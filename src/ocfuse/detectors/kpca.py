@@ -1,4 +1,4 @@
-"""Kernel principal components: the part of a row that the normal directions miss."""
+"""Kernel principal component analysis: the reconstruction error of a row."""
 
 from copy import copy
 from numbers import Integral, Real
@@ -15,58 +15,56 @@ from ocfuse.exceptions import InvalidInputError
 
 
 class KPCA(KernelDetector):
-    """Score by the reconstruction error in feature space (Hoffmann 2007).
+    """Kernel PCA: the score is minus the reconstruction error (Hoffmann 2007).
 
-    With ``phi(x)`` centred on the training rows and V the first principal
-    directions, the error is ``|phi(x)|^2 - |V' phi(x)|^2`` and the score is
-    ``-max(error - resolution, 0)``. The resolution is 4e-15 of the largest
-    eigenvalue: an error below it is rounding, which a normalisation would
-    magnify, and is taken as none.
+    With ``phi(x)`` centred on the training rows and V the first principal directions, the error is
+    ``|phi(x)|^2 - |V' phi(x)|^2`` and the score is ``-max(error - resolution, 0)``. The resolution
+    is 4e-15 of the largest eigenvalue. Smaller errors are rounding errors, which a normaliser
+    would magnify; they count as 0.
 
-    Leave-one-out scores are computed from the spectrum of the full model, with
-    the same number of directions. They are exact up to 1,000 rows or if half
-    of the directions are kept; otherwise the directions far beyond those kept
-    enter through two moments. That moved scores by up to 0.01 standard
-    deviations (root mean square; a single row by up to 0.2) where it was measured.
+    Leave-one-out scores are computed from the spectrum of the full model, with the same number of
+    directions. They are exact for up to 1,000 rows, or if half of the directions are kept. Else
+    directions far beyond those kept are approximated by two moments. In measurements this changed
+    scores by up to 0.01 standard deviations (root mean square; single rows by up to 0.2).
 
-    With `landmarks`, more than `max_samples` rows are all learned from, each by its
-    kernel values at the landmarks; what these miss of a row counts as error. The
-    cost is linear in the rows, and a row is scored against the landmarks only.
+    With `landmarks`, more than `max_samples` rows are all learned, through their kernel values at
+    the landmarks; what these values miss of a row counts as error. The cost is linear in the
+    number of rows, and scoring compares a row with the landmarks only.
 
     Parameters
     ----------
     subspace : int, float or None
-        Number of directions, or the share of the variance that they explain;
-        None for 0.3 n and at most 300. Never more than the numerical rank.
+        Number of directions, or the share of the variance that they explain. None takes 0.3 n, at
+        most 300. There are never more than the numerical rank.
     width : float
-        Width of the kernel, in multiples of M.
+        Width of the kernel, in multiples of M, the mean squared distance of two training rows.
     max_samples : int or None
-        Learn from at most so many rows, evenly spaced, so that the time to fit
-        and to score one row is bounded. None for all.
+        Most rows to learn from, evenly spaced, to limit the time to fit and to score a row. None
+        learns from all.
     false_alarm_rate : float
-        Share of fresh normal rows that may fall below the offset.
+        Share of fresh normal rows that `predict` may call anomalies.
     landmarks : int or None
-        Learn from all rows where there are more than `max_samples`, by way of so
-        many of them, at most 8,000 (see `ocfuse.detectors.landmarks`). None for none.
+        Number of landmarks, at most 8,000 (see `ocfuse.detectors.landmarks`). With landmarks all
+        rows are learned from even if there are more than `max_samples`. None uses none.
 
     Attributes
     ----------
     method_ : {"exact", "landmarks"}
-        How the rows were learned from.
+        How the rows were learned.
     n_components_ : int
         Number of directions kept.
     projection_ : ndarray of shape (n, r + 1)
-        Kernel values to projections; the last column takes their mean.
+        Matrix that maps kernel values to projections; the last column computes their mean.
     shift_ : ndarray of shape (r,)
         Projections of the mean.
     mean_ : float
         Squared norm of the mean in feature space.
     values_ : ndarray of shape (number of landmarks,) or None
-        Sums of squares of the rows along all directions, if they went by landmarks.
+        Sums of squares of the rows along all directions, with landmarks; else None.
     changed_ : int
-        Rows that have come or gone by updates since all were learned from.
+        Number of rows added or dropped by updates since the last full fit.
     resolution_ : float
-        Errors up to this are taken as 0, larger ones are that much smaller.
+        Errors up to this count as 0; it is subtracted from larger ones.
 
     Examples
     --------
@@ -130,7 +128,7 @@ class KPCA(KernelDetector):
         self.values_ = spectrum.values if isinstance(spectrum, LandmarkSpectrum) else None
 
     def updated(self, change: RowChange) -> "KPCA | None":
-        """Return a copy that knows the new rows, if it goes by landmarks, which stay.
+        """Return a copy that has learned the new rows, if it uses landmarks, which do not change.
 
         The rows that come and go move the mean as they would in a fit, and the directions within
         those that are kept last and those that the rows bring; how the rows of before vary off

@@ -1,4 +1,4 @@
-"""Marginal tails: how far out in its column each value is."""
+"""Marginal tails: how extreme each value is in its column."""
 
 import math
 from collections.abc import Iterator
@@ -22,30 +22,28 @@ VALUES_AT_ONCE = 2**18
 
 
 class Marginal(BaseDetector):
-    """Score rows by how far out in its column each value is.
+    """Marginal tails: score rows by how extreme each value is in its column.
 
-    The score is the sum over the columns of ``log((c + 1/2) / (n + 1))``, where
-    c is the number of training values at least as far out on the nearer side:
-    the smaller of the number not above and the number not below. Values equal
-    to x count on both sides, so that the tail of a level of a 0/1 column is
-    its frequency. Columns count alike whatever their units, and what they have
-    in common is ignored.
+    The score is the sum over the columns of ``log((c + 1/2) / (n + 1))``, where c is the number of
+    training values at least as extreme: the smaller of the number not above x and the number not
+    below x. Values equal to x count on both sides, so that in a 0/1 column c is the frequency of
+    the value. The units of columns do not matter, and dependence between columns is ignored.
 
     Leave-one-out scores are exact: c and n are both 1 less.
 
     Parameters
     ----------
     max_samples : int, optional
-        Learn from at most so many rows, evenly spaced.
+        Most rows to learn from, evenly spaced. None learns from all.
     false_alarm_rate : float, default 0.05
         Share of fresh normal rows that `predict` may call anomalies.
 
     Attributes
     ----------
     columns_ : ndarray of shape (m, n)
-        Sorted training values of every column.
+        Sorted training values of each column.
     offset_ : float
-        Rows that score less are called anomalies.
+        Threshold: rows with a lower score are anomalies.
 
     Examples
     --------
@@ -61,7 +59,7 @@ class Marginal(BaseDetector):
         self.false_alarm_rate = false_alarm_rate
 
     def cost(self, shape: Shape) -> Cost:
-        """Return what it takes to learn from rows, and to score one."""
+        """Return the cost of learning from rows, and of scoring one."""
         steps = math.log2(shape.rows + 1)
         size = NUMBER * shape.cells
         return Cost(

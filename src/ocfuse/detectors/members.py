@@ -188,27 +188,26 @@ def _free_name(estimator: Any, taken: Sequence[str]) -> str:
 
 
 class PyodDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
-    """Make a PyOD detector speak our language: higher is more normal.
+    """Adapter for a PyOD detector: higher scores are more normal.
 
-    The score is minus PyOD's `decision_function`. A row's score never depends
-    on the rows scored with it: ECOD and COPOD, whose own score does, are
-    asked row by row (slowly: each row costs a pass over the training rows),
-    and detectors that cannot judge a single row are refused.
+    The score is minus PyOD's `decision_function`. The score of a row never depends on other rows
+    of the call. ECOD and COPOD, whose scores do, score row by row, which is slow: each row takes a
+    pass over the training rows. Detectors that cannot score a single row are refused.
 
     Parameters
     ----------
     detector : object
-        A detector of PyOD, or one with its methods; it is cloned, never fitted.
+        A detector of PyOD, or one with its methods. A clone of it is fitted.
     false_alarm_rate : float, default 0.05
-        Share of the training rows' own scores below `offset_`. PyOD has seen
-        these rows, so fresh rows are called anomalies a little more often.
+        Share of the training rows with a score below `offset_`. The detector has seen these rows,
+        so fresh normal rows are called anomalies a little more often.
 
     Attributes
     ----------
     detector_ : object
         The fitted clone.
     offset_ : float
-        Rows that score less are called anomalies.
+        Threshold: rows with a lower score are anomalies.
     """
 
     def __init__(self, detector: Any, *, false_alarm_rate: float = 0.05) -> None:
@@ -254,15 +253,15 @@ def from_pyod(detector: Any, *, false_alarm_rate: float = 0.05) -> PyodDetector:
     Parameters
     ----------
     detector : object
-        A detector of PyOD, such as ``pyod.models.hbos.HBOS()``; it is cloned,
-        never fitted. Its `contamination` has no influence.
+        A detector of PyOD, such as ``pyod.models.hbos.HBOS()``; a clone of it is fitted. Its
+        `contamination` has no effect.
     false_alarm_rate : float, default 0.05
-        Share of the training rows' own scores below the offset.
+        Share of the training rows with a score below the threshold.
 
     Returns
     -------
     PyodDetector
-        The estimator, not fitted: `score_samples` is higher for normal rows.
+        The estimator, not fitted; its `score_samples` is higher for normal rows.
     """
     require_pyod(detector)
     return PyodDetector(detector, false_alarm_rate=false_alarm_rate)

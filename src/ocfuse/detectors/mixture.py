@@ -202,48 +202,46 @@ class FittedGaussians:
 
 
 class GMM(BaseDetector):
-    """Score rows by the log density of a Gaussian mixture.
+    """Gaussian mixture: the score is the log density of a row.
 
-    The density is ``sum_c w_c N(x; mu_c, S_c)`` with full covariances. With
-    more than ``r = min(64, n // 4)`` columns (256 instead of 64 if
-    `n_components` is 1) the mixture is fitted in the r leading principal
-    directions, and what is left of a row counts as normal noise of one
-    variance, the mean variance of the training rows over the other
-    directions. A deviation off the subspace thus lowers the score too, and
-    10,000 columns cost little more than a principal component analysis.
+    The density is ``sum_c w_c N(x; mu_c, S_c)`` with full covariances. With more than
+    ``r = min(64, n // 4)`` columns (256 instead of 64 if `n_components` is 1) the mixture is
+    fitted in the r leading principal directions, and the rest of a row is modelled as Gaussian
+    noise with one variance, the mean variance of the training rows over the other directions. So
+    deviations from the subspace lower the score too, and 10,000 columns take little more time than
+    a principal component analysis.
 
-    Out-of-fold scores go by folds; of one Gaussian of more than 2,000 rows the sums of
-    the others are those of all rows without the fold's. In up to 256 columns, and
-    with 30 rows for each, a row is taken out of mean and covariance in closed form.
+    Out-of-fold scores are computed with folds. For one Gaussian there are short cuts: with more
+    than 2,000 rows the sums of a fold are subtracted from those of all rows, and with at most 256
+    columns and at least 30 rows per column a row is left out in closed form.
 
     Parameters
     ----------
     n_components : int, optional
-        Number of Gaussians; if not given, the number up to `max_components`
-        with the lowest Bayesian information criterion. Cut to n // 2, at
-        least 1, where there are too few rows.
+        Number of Gaussians. None takes the number up to `max_components` with the lowest Bayesian
+        information criterion. With few rows it is at most n // 2, but at least 1.
     max_components : int, default 5
-        The most components that are tried if `n_components` is not given.
+        Largest number of Gaussians to try if `n_components` is None.
     reg_covar : float, default 1e-3
-        Added to the variances, as a share of the mean variance of the
-        features, so that the unit of the features does not matter.
+        Number added to the variances, as a share of the mean variance of the features, so that
+        their units do not matter.
     max_samples : int, optional
-        Learn from at most so many rows, evenly spaced.
+        Most rows to learn from, evenly spaced. None learns from all.
     false_alarm_rate : float, default 0.05
         Share of fresh normal rows that `predict` may call anomalies.
     random_state : int, RandomState instance or None
-        Starts the mixture; one component in few columns needs none.
+        Seed of the start of the mixture; one Gaussian in few columns needs none.
 
     Attributes
     ----------
     n_components_ : int
         Number of Gaussians.
     n_directions_ : int
-        Number of columns or principal directions they are fitted in.
+        Number of columns or principal directions in which they are fitted.
     converged_ : bool
         Whether the mixture reached its tolerance within 200 iterations.
     offset_ : float
-        Rows that score less are called anomalies.
+        Threshold: rows with a lower score are anomalies.
 
     Examples
     --------
@@ -280,7 +278,7 @@ class GMM(BaseDetector):
         self.random_state = random_state
 
     def cost(self, shape: Shape) -> Cost:
-        """Return what it takes to learn from rows, and to score one."""
+        """Return the cost of learning from rows, and of scoring one."""
         n, m = shape.rows, shape.columns
         r = self._directions_of(n, m)
         # without a number all up to the most are tried

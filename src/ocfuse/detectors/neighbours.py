@@ -1,4 +1,4 @@
-"""Detectors by nearest neighbours: KNN, LOF and ALP."""
+"""Nearest-neighbour detectors: KNN, LOF and ALP."""
 
 from copy import copy
 from typing import ClassVar, Literal
@@ -17,16 +17,16 @@ MOST_COMPARED = 2**22
 
 
 class KNN(BaseDetector):
-    """Score rows by minus the distance to their nearest training rows.
+    """Nearest neighbours: the score is minus the distance to the nearest training rows.
 
     Parameters
     ----------
     n_neighbors : int, default 5
-        Number of neighbours k; cut to the number of training rows less one.
+        Number of neighbours k, at most the number of training rows minus 1.
     method : {"largest", "mean"}, default "largest"
-        Take the distance of neighbour k, or the mean of the k distances.
+        Whether to take the distance to neighbour k, or the mean of the k distances.
     max_samples : int, optional
-        Learn from at most so many rows, evenly spaced.
+        Most rows to learn from, evenly spaced. None learns from all.
     false_alarm_rate : float, default 0.05
         Share of fresh normal rows that `predict` may call anomalies.
 
@@ -35,7 +35,7 @@ class KNN(BaseDetector):
     n_neighbors_ : int
         Number of neighbours used.
     offset_ : float
-        Rows that score less are called anomalies.
+        Threshold: rows with a lower score are anomalies.
 
     Examples
     --------
@@ -67,11 +67,11 @@ class KNN(BaseDetector):
             )
 
     def sharing_order(self) -> tuple[int, int]:
-        """Return the place among detectors on one Gram: the most neighbours first."""
+        """Return the order among detectors on one Gram: most neighbours first."""
         return self.fit_rank, -self.n_neighbors
 
     def cost(self, shape: Shape) -> Cost:
-        """Return what it takes to learn from rows, and to score one."""
+        """Return the cost of learning from rows, and of scoring one."""
         return neighbours_cost(shape, self.n_neighbors)
 
     def _fit(self, gram: Gram) -> None:
@@ -93,40 +93,36 @@ class KNN(BaseDetector):
 
 
 class LOF(BaseDetector):
-    """Score rows by minus the local outlier factor (Breunig et al. 2000).
+    """Local outlier factor: the score is minus the factor (Breunig et al. 2000).
 
-    With r(x) the mean of ``max(d(x, y), d_k(y))`` over the k neighbours y of
-    x, where d_k(y) is the distance of y to its own neighbour k, the score is
-    the mean of ``-r(x) / r(y)``: about -1 inside a cluster, less outside. Of
-    several k the scores are averaged.
+    With r(x) the mean of ``max(d(x, y), d_k(y))`` over the k neighbours y of x, where d_k(y) is
+    the distance of y to its own neighbour k, the score is the mean of ``-r(x) / r(y)``: about -1
+    inside a cluster, less outside. With several k, the scores are averaged.
 
-    It equals scikit-learn's ``LocalOutlierFactor`` and stands beside it
-    because in an ensemble it shares one neighbour graph with the other
-    members, gives a row the same score in every batch also where training
-    rows are duplicates, and scores one row quickly.
+    It computes the same factor as scikit-learn's ``LocalOutlierFactor``. But in an ensemble it
+    shares one neighbour graph with the other members, a row has the same score in every batch even
+    if training rows have duplicates, and a single row is scored quickly.
 
-    More than k equal rows have r = 0, and any row beside them would be
-    infinitely odd. So r counts as at least 1 % of its median over the
-    training rows with r > 0; densities that differ less keep the plain factor.
+    With more than k equal rows r = 0, and rows near them would have a score of -inf. So r is at
+    least 1 % of its median over the training rows with r > 0.
 
     Parameters
     ----------
     n_neighbors : int or tuple of int, default 20
-        Number of neighbours k, or several; cut to the number of training rows
-        less one.
+        Number of neighbours k, or several, at most the number of training rows minus 1.
     max_samples : int, optional
-        Learn from at most so many rows, evenly spaced.
+        Most rows to learn from, evenly spaced. None learns from all.
     false_alarm_rate : float, default 0.05
         Share of fresh normal rows that `predict` may call anomalies.
 
     Attributes
     ----------
     n_neighbors_ : int
-        Number of neighbours used, the largest of several.
+        Number of neighbours used; with several k the largest.
     factors_ : list of LocalFactor
-        What is known of the training rows, for each k.
+        Distances and densities of the training rows, for each k.
     offset_ : float
-        Rows that score less are called anomalies.
+        Threshold: rows with a lower score are anomalies.
 
     Examples
     --------
@@ -150,11 +146,11 @@ class LOF(BaseDetector):
         self.false_alarm_rate = false_alarm_rate
 
     def sharing_order(self) -> tuple[int, int]:
-        """Return the place among detectors on one Gram: the most neighbours first."""
+        """Return the order among detectors on one Gram: most neighbours first."""
         return self.fit_rank, -max(self._counts)
 
     def cost(self, shape: Shape) -> Cost:
-        """Return what it takes to learn from rows, and to score one."""
+        """Return the cost of learning from rows, and of scoring one."""
         k = max(self._counts)
         # of every neighbour its reach, and the larger of that and the distance
         reach = Cost(scratch_bytes={"neighbours": 2 * NUMBER * shape.rows * k})
@@ -290,41 +286,38 @@ def usable_count(count: int, gram: Gram) -> int:
 
 
 class ALP(BaseDetector):
-    """Score rows by their average localised proximity, from 0 to 1.
+    """Average localised proximity: a score from 0 to 1.
 
-    The distance d_i(x) to neighbour i is compared with D_i(x), the weighted
-    mean of the same distance of the l nearest training rows; the proximities
-    ``1 / (1 + d_i / D_i)`` of the first k neighbours are sorted, largest
-    first, and averaged. Both means have linearly falling weights. About 0.5
-    inside a cluster, less outside.
+    The distance d_i(x) to neighbour i is compared with D_i(x), the weighted mean of the same
+    distance of the l nearest training rows; the proximities ``1 / (1 + d_i / D_i)`` of the first k
+    neighbours are sorted, largest first, and averaged. Both means have linearly decreasing
+    weights. The score is about 0.5 inside a cluster, less outside.
 
-    Features are divided by their interquartile range first (left as they are
-    where it is 0), so that its distances are its own, not those that the other
-    members of an ensemble share.
+    Features are divided by their interquartile range first, unless it is 0. So the distances are
+    not those that other members of an ensemble share.
 
     Parameters
     ----------
     n_neighbors : int, optional
-        Number of neighbours k, by default ``int(5.5 ln n)``; cut to the number
-        of training rows less one.
+        Number of neighbours k, by default ``int(5.5 ln n)``; at most the number of training rows
+        minus 1.
     n_local : int, optional
-        Number of training rows l that D_i looks at, by default
-        ``int(6 ln n)``; cut in the same way.
+        Number of training rows l for D_i, by default ``int(6 ln n)``; with the same limit.
     max_samples : int, optional
-        Learn from at most so many rows, evenly spaced.
+        Most rows to learn from, evenly spaced. None learns from all.
     false_alarm_rate : float, default 0.05
         Share of fresh normal rows that `predict` may call anomalies.
 
     Attributes
     ----------
     n_neighbors_, n_local_ : int
-        k and l as used.
+        The numbers k and l that were used.
     unit_ : ndarray of shape (m,)
-        What each feature is divided by.
+        Divisor of each feature.
     distances_ : ndarray of shape (n, k)
-        Distances of every training row to its neighbours.
+        Distances of each training row to its neighbours.
     offset_ : float
-        Rows that score less are called anomalies.
+        Threshold: rows with a lower score are anomalies.
 
     Examples
     --------
@@ -352,7 +345,7 @@ class ALP(BaseDetector):
         self.false_alarm_rate = false_alarm_rate
 
     def cost(self, shape: Shape) -> Cost:
-        """Return what it takes to learn from rows, and to score one."""
+        """Return the cost of learning from rows, and of scoring one."""
         k, n_local = self._counts_of(shape.rows)
         # neighbours in units of its own: nobody shares them, and rows left out need them again
         found = neighbours_cost(shape, max(k, n_local)).total()

@@ -1,4 +1,4 @@
-"""Pools of members: named ones, and the class that fits and scores them together."""
+"""Pools of members: named pools, and the class that fits and scores members together."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -138,21 +138,19 @@ def make_pool(name: str) -> Members:
     Parameters
     ----------
     name : {"paper", "paper-all", "default", "large", "wide", "light"} or str
-        "paper": SVDD, GP and KPCA of width 1, and GMM. "paper-all": the same
-        with the widths 0.25, 0.5 and 1. "default": 16 members, KPCA, KNN, LOF,
-        GMM, the Mahalanobis distance, an isolation forest and `Marginal`; KPCA,
-        KNN and LOF on whitened rows, KPCA and KNN on compressed ones. "large": the
-        12 of them that do not whiten, which a `Pool` takes for "default" where it
-        learns from more than 2,000 rows. "wide": 20 members, those of
-        "paper-all", GMM, KNN, LOF, an isolation forest, and the Mahalanobis
-        distance, KNN, KPCA and LOF on whitened rows.
-        "light": GMM, KNN and LOF, linear in the number of rows. Other text names members
-        of these pools, such as "knn-5,lof-30".
+        "paper": SVDD, GP and KPCA of width 1, and GMM. "paper-all": the same with the widths 0.25,
+        0.5 and 1. "default": 16 members, KPCA, KNN, LOF, GMM, the Mahalanobis distance, an
+        isolation forest and `Marginal`; KPCA, KNN and LOF on whitened rows, KPCA and KNN on
+        compressed ones. "large": the 12 of them without whitened rows. A `Pool` replaces "default"
+        by "large" for more than 2,000 training rows. "wide": 20 members, those of "paper-all",
+        GMM, KNN, LOF, an isolation forest, and the Mahalanobis distance, KNN, KPCA and LOF on
+        whitened rows. "light": GMM, KNN and LOF, with a cost linear in the number of rows. Any
+        other text names members of these pools, such as "knn-5,lof-30".
 
     Returns
     -------
     list of (name, estimator)
-        New estimators at every call.
+        Members; new estimators at every call.
 
     Examples
     --------
@@ -174,49 +172,47 @@ def make_pool(name: str) -> Members:
 
 
 class Pool(BaseEstimator):  # type: ignore[misc]
-    """Fit members to one table and score rows by all of them.
+    """Fit several detectors to one table, and score rows with all of them.
 
-    Members of this package that learn from the same rows share distances,
-    kernels, factorisations and neighbours, in fitting, in out-of-fold scores and in
-    scoring. Any other estimator with `score_samples` or `decision_function`
-    (higher = more normal) can be a member too. Its -inf, said of a row out of
-    its reach, is taken as a finite score: 1,000 times the range of its out-of-fold
-    scores below the lowest of them. NaN and +inf are errors.
+    Members of this package that learn from the same rows share distances, kernels, factorisations
+    and neighbours, in fitting, in out-of-fold scores and in scoring. Any other estimator with
+    `score_samples` or `decision_function` (higher is more normal) can be a member too. A score of
+    -inf is replaced by a finite one: the lowest of its out-of-fold scores minus 1,000 times their
+    range. NaN and +inf are errors.
 
     Parameters
     ----------
     members : str, list or dict, default "default"
-        The name of a pool (see `make_pool`), estimators, or (name, estimator)
-        pairs. "default" means the pool "large" where more than 2,000 rows are
-        learned from; ``make_pool("default")`` is all 16 at any size. Members are
-        cloned, never fitted. Their parameters can be reached by name:
-        ``set_params(**{"svdd-1__nu": 0.2})``.
+        The name of a pool (see `make_pool`), estimators, or (name, estimator) pairs. "default" is
+        replaced by "large" for more than 2,000 training rows; ``make_pool("default")`` has 16
+        members at any size. Clones of the members are fitted. Set their parameters with their
+        names: ``set_params(**{"svdd-1__nu": 0.2})``.
     n_folds : int, default 4
-        Number of folds of the members that have no closed form.
+        Number of folds, for members without closed-form out-of-fold scores.
     on_error : {"raise", "drop"}, default "raise"
-        Whether a member that fails, or scores that are not finite, raise a
-        `MemberError` or leave the member out with a `MemberWarning`. When new
-        rows are scored it is too late to leave a member out: it raises.
+        What happens if a member fails in `fit` or has scores that are not finite: "raise" a
+        `MemberError`, or "drop" the member with a `MemberWarning`. In `score_samples` it is always
+        an error.
 
     Attributes
     ----------
     pool_name_ : str or None
-        Name of the pool that the members are from; None if they were given.
+        Name of the pool that was used; None if the members were given.
     names_ : list of str
         Names of the members, in the order of the columns.
     members_ : list of (name, estimator)
         Fitted members.
     out_of_fold_scores_ : ndarray of shape (n, d)
-        Scores of the training rows by members that have not seen them.
+        Scores of the training rows from members that have not seen them.
     fold_ : ndarray of shape (n,)
         Fold of each training row; rows of one group are in one fold.
     dropped_ : dict
-        Why a member was left out, by name.
+        Names of dropped members, each with the reason.
     constants_ : dict
-        The score that all rows get from a member that is no longer computed, by its name
-        (see `FusedDetector.prune`). Such a member is in `names_`, but not in `members_`.
+        Names of members that `FusedDetector.prune` removed, each with its constant score. They are
+        in `names_`, but not in `members_`.
     lowest_ : dict
-        What -inf counts as, by the name of each member not of this package.
+        The score that replaces -inf, by the name of each member of another package.
     n_features_in_ : int
         Number of features.
 
@@ -259,21 +255,20 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         X : array-like of shape (n, m)
             Rows of normal data, scaled and finite.
         groups : array-like of shape (n,) or Groups, optional
-            Rows of one group are kept together: none is scored by a member
-            that has seen another, nor, with `Groups`, by one that has seen rows
+            Group of each row. Rows of one group are held out together: no row is scored by a
+            member that has seen another row of its group nor, with `Groups` of time blocks, rows
             next to it in time.
         random_state : int, RandomState instance or None
-            Seeds the members that have a `random_state` and none set.
+            Seed of the members whose `random_state` is None.
         n_jobs : int, optional
-            Threads for members that are not of this package. The result does
-            not depend on it.
+            Number of threads for members of other packages. The result does not depend on it.
         progress : callable, optional
             Called as ``progress(stage, member, done, total)`` at every step.
 
         Returns
         -------
         Pool
-            The pool itself.
+            The fitted pool.
         """
         self._check_parameters()
         table: FloatArray = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
@@ -297,7 +292,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         return self
 
     def chosen(self, n: int) -> tuple[str | None, Members]:
-        """Return the name of the pool that learns from n rows, if it has one, and its members.
+        """Return the name and the members of the pool that is used for n training rows.
 
         Parameters
         ----------
@@ -307,7 +302,8 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         name : str or None
-            "large" for "default" and more than 2,000 rows, else the name that was given.
+            "large" for "default" and more than 2,000 rows, else the given name; None if there is
+            none.
         members : list of (name, estimator)
             Members, not fitted.
         """
@@ -317,11 +313,10 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         return name, make_pool(name)
 
     def score_samples(self, X: ArrayLike) -> FloatArray:
-        """Score rows by every member.
+        """Return the scores of rows by all members.
 
-        Training rows get the scores of rows seen: each is among its own
-        neighbours, at distance 0. What the members say of them unseen is in
-        `out_of_fold_scores_`.
+        Training rows get scores of members that have learned them: each is its own neighbour, at
+        distance 0. For their held-out scores see `out_of_fold_scores_`.
 
         Parameters
         ----------
@@ -331,7 +326,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (q, d)
-            Higher is more normal; columns as in `names_`.
+            Scores: higher is more normal; the columns are in the order of `names_`.
         """
         require_fitted(self, "members_")
         # Of one row the full check takes longer than a member: what is plainly right passes.
@@ -357,7 +352,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
         return not self._families[1]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters; if `deep`, also the members and theirs, by name."""
+        """Return the parameters; if `deep`, also the members and their parameters, by name."""
         params: dict[str, Any] = super().get_params(deep=False)
         if deep:
             for name, member in self._named():
@@ -370,7 +365,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]
     def set_params(self, **params: Any) -> "Pool":
         """Set parameters, members by name, or their parameters by ``name__parameter``.
 
-        The members are then kept as a list of pairs; those given are not changed.
+        Members are then stored as a list of pairs. The estimators that were given do not change.
         """
         for name in self._get_param_names():
             if name in params:

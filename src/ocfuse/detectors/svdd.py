@@ -15,50 +15,50 @@ from ocfuse.system.packages import slow
 
 
 class SVDD(KernelDetector):
-    """Score by the position in the smallest soft sphere (Tax and Duin 2004).
+    """Support vector data description: the smallest soft sphere (Tax and Duin 2004).
 
     The sphere with centre a and radius R minimises
     ``R^2 + 1 / (nu n) sum_i max(0, |phi(x_i) - a|^2 - R^2)``; the score is
-    ``R^2 - |phi(x) - a|^2``. It is a positive affine map of the one-class SVM's.
-    The sphere's own border is the score 0; the offset is set by the false alarm
-    rate instead, like that of every detector. Scores within 1e-7 of 0, where
-    the solver's tolerance decides, are 0, and all others that much nearer to it.
+    ``R^2 - |phi(x) - a|^2``, an increasing affine function of the score of the one-class SVM. It
+    is 0 on the sphere, but the threshold is set from the false-alarm rate, as for all detectors.
+    Scores within 1e-7 of 0, the tolerance of the solver, are 0; all others are moved towards 0 by
+    as much.
 
-    A row that is no support vector keeps its score when it is left out. The
-    others are solved anew without the row up to 200 rows; beyond, their scores
-    follow from the span of the support vectors (Vapnik and Chapelle 2000), which
-    takes for granted that the set of support vectors stays.
+    The leave-one-out score of a row that is not a support vector is its score. For support vectors
+    the problem is solved again without the row if there are at most 200 rows. With more rows their
+    scores are computed from the span of the support vectors (Vapnik and Chapelle 2000), which
+    assumes that the set of support vectors does not change.
 
-    With `landmarks`, more than `max_samples` rows are learned from by their kernel
-    values at the landmarks (see `SoftSphere`): all of them up to 33,554 rows at 1,000
-    landmarks, and so many evenly spaced ones beyond.
+    With `landmarks`, more than `max_samples` rows are learned through their kernel values at the
+    landmarks (see `SoftSphere`). With 1,000 landmarks these are up to 33,554 rows; of more, so
+    many are taken, evenly spaced.
 
     Parameters
     ----------
     width : float
-        Width of the kernel, in multiples of M.
+        Width of the kernel, in multiples of M, the mean squared distance of two training rows.
     nu : float
-        In (0, 1): at most this share of the training rows is outside the sphere.
+        Upper bound, in (0, 1), of the share of training rows outside the sphere.
     max_samples : int or None
-        Learn from at most so many rows, evenly spaced, so that the time to fit
-        and to score one row is bounded. None for all.
+        Most rows to learn from, evenly spaced, to limit the time to fit and to score a row. None
+        learns from all.
     false_alarm_rate : float
-        Share of fresh normal rows that may fall below the offset.
+        Share of fresh normal rows that `predict` may call anomalies.
     landmarks : int or None
-        Learn from all rows where there are more than `max_samples`, by way of so
-        many of them, at most 8,000 (see `ocfuse.detectors.landmarks`). None for none.
+        Number of landmarks, at most 8,000 (see `ocfuse.detectors.landmarks`). With landmarks all
+        rows are learned from even if there are more than `max_samples`. None uses none.
 
     Attributes
     ----------
     method_ : {"exact", "landmarks"}
-        How the rows were learned from.
+        How the rows were learned.
     support_ : ndarray of shape (n_support,)
         Training rows on or outside the sphere, or all landmarks.
     dual_coef_ : ndarray of shape (n_support,)
-        Their weights: the centre is their weighted sum. Those of training rows add
-        up to 1.
+        Weights of these rows: the centre is their weighted sum. Weights of training rows add up to
+        1.
     level_ : float
-        The value of ``sum_i dual_coef_i k(x, x_i)`` on the border.
+        Value of ``sum_i dual_coef_i k(x, x_i)`` on the sphere.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class SVDD(KernelDetector):
         self.landmarks = landmarks
 
     def cost(self, shape: Shape) -> Cost:
-        """Return what it takes to learn from rows, and to score one."""
+        """Return the cost of learning from rows, and of scoring one."""
         cost = super().cost(shape)
         if self.landmarks is None or not self.needs_landmarks(shape.rows):
             return cost

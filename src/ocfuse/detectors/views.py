@@ -1,4 +1,4 @@
-"""Detectors on transformed rows: whitened, or with long tails pulled in."""
+"""Detectors on transformed rows: whitened, or with compressed tails."""
 
 from collections.abc import Callable
 from copy import copy
@@ -61,7 +61,7 @@ class Viewed(BaseDetector):
         return order
 
     def cost(self, shape: Shape) -> Cost:
-        """Return what it takes to learn from rows, and to score one."""
+        """Return the cost of learning from rows, and of scoring one."""
         name = self.view.__name__
         inside: Cost = self.detector.cost(replace(shape, view=name))
         return Cost(shared={("view", name, shape.rows): self._view_cost(shape)}) + inside
@@ -250,7 +250,7 @@ def _row_by_row(A: FloatArray, rows: FloatArray) -> FloatArray:
 
 
 class Mahalanobis(BaseDetector):
-    """Score rows by minus the squared Mahalanobis distance to the mean.
+    """The score is minus the squared Mahalanobis distance to the mean.
 
     The score is ``-|W (x - mean)|^2`` with the whitening
     ``W = ((1 - a) C + a v I)^(-1/2)``: C is the covariance of the training
@@ -258,13 +258,13 @@ class Mahalanobis(BaseDetector):
     least 0.001. It works with fewer rows than columns and with constant
     columns too.
 
-    Leave-one-out scores take the row out of the mean and of C, in closed form;
-    a and v stay.
+    For leave-one-out scores the row is taken out of the mean and of C in closed form; a and v do
+    not change.
 
     Parameters
     ----------
     max_samples : int, optional
-        Learn from at most so many rows, evenly spaced.
+        Most rows to learn from, evenly spaced. None learns from all.
     false_alarm_rate : float, default 0.05
         Share of fresh normal rows that `predict` may call anomalies.
 
@@ -273,7 +273,7 @@ class Mahalanobis(BaseDetector):
     shrinkage_ : float
         The shrinkage a.
     offset_ : float
-        Rows that score less are called anomalies.
+        Threshold: rows with a lower score are anomalies.
 
     Examples
     --------
@@ -292,7 +292,7 @@ class Mahalanobis(BaseDetector):
         self.false_alarm_rate = false_alarm_rate
 
     def cost(self, shape: Shape) -> Cost:
-        """Return what it takes to learn from rows, and to score one."""
+        """Return the cost of learning from rows, and of scoring one."""
         return Cost(shared={("view", Whitening.__name__, shape.rows): whitening_cost(shape)})
 
     def _fit(self, gram: Gram) -> None:
@@ -321,34 +321,30 @@ class Mahalanobis(BaseDetector):
 
 
 class Whitened(Viewed):
-    """Let a detector of this package learn from whitened rows.
+    """Apply a detector of this package to whitened rows.
 
-    Rows are centred and multiplied by the W of `Mahalanobis` before the
-    detector sees them, so that all directions count alike. In a `Pool` all
-    whitened members that learn from the same rows share one whitening, its
-    distances, kernels and neighbours.
+    Rows are centred and multiplied by the matrix W of `Mahalanobis`, so that all directions have
+    the same variance. In a `Pool` all whitened members that learn from the same rows share one
+    whitening, its distances, kernels and neighbours.
 
-    Out-of-fold scores go by folds with a whitening each, also if the detector
-    itself knows a closed form: a whitening that has seen a row draws it to
-    the others, the more the fewer rows there are for the columns. With more
-    than 500 rows, and 10 for each column, the row is taken out of the
-    whitening in closed form instead (see `LeftOut`), if the detector knows
-    rows by their neighbours or by landmarks only. The mean of a Gaussian process in
-    blocks would tell the distances of a row left out from those between the others.
+    Out-of-fold scores are computed with folds, each with its own whitening, even if the detector
+    has a closed form: a whitening that has seen a row moves it towards the others, the more the
+    fewer rows there are per column. With more than 500 rows, and 10 per column, the row is taken
+    out of the whitening in closed form instead (see `LeftOut`), if the detector uses neighbours or
+    landmarks only (not the blocks of a Gaussian process).
 
     Parameters
     ----------
     detector : BaseDetector
-        A detector of this package, such as ``KPCA()``; it is cloned, never
-        fitted. It says how many rows are learned from and what the false
-        alarm rate is: ``Whitened(KNN(5, max_samples=1000))``.
+        A detector of this package, such as ``KPCA()``; a clone of it is fitted. It defines
+        `max_samples` and `false_alarm_rate`: ``Whitened(KNN(5, max_samples=1000))``.
 
     Attributes
     ----------
     detector_ : BaseDetector
         The detector fitted to whitened rows.
     offset_ : float
-        Rows that score less are called anomalies.
+        Threshold: rows with a lower score are anomalies.
 
     Examples
     --------
@@ -436,32 +432,29 @@ def _arcsinh(X: FloatArray) -> FloatArray:
 
 
 class Compressed(Viewed):
-    """Let a detector of this package learn from compressed rows.
+    """Apply a detector of this package to rows with compressed tails.
 
-    Every column goes through ``arcsinh(x)`` and is standardised again, so that
-    the long tail of a skewed column does not outweigh all others. The rows
-    themselves must be standardised, as those of an ensemble are: arcsinh
-    leaves values much smaller than 1 as they are. In a `Pool` all compressed
-    members that learn from the same rows share the compressed rows, their
-    distances, kernels and neighbours.
+    Each column is transformed with ``arcsinh(x)`` and standardised again, so that the long tail of
+    a skewed column does not dominate the others. The rows must be standardised before, as those of
+    an ensemble are: arcsinh hardly changes values much smaller than 1. In a `Pool` all compressed
+    members that learn from the same rows share the compressed rows, their distances, kernels and
+    neighbours.
 
-    Out-of-fold scores are in closed form if the detector knows one: the means and
-    deviations have seen the row that is left out, as those of the
-    standardisation before have.
+    Out-of-fold scores are in closed form if the detector has one. The means and standard
+    deviations include the left-out row, as those of the first standardisation do.
 
     Parameters
     ----------
     detector : BaseDetector
-        A detector of this package, such as ``KPCA()``; it is cloned, never
-        fitted. It says how many rows are learned from and what the false
-        alarm rate is: ``Compressed(KNN(5, max_samples=1000))``.
+        A detector of this package, such as ``KPCA()``; a clone of it is fitted. It defines
+        `max_samples` and `false_alarm_rate`: ``Compressed(KNN(5, max_samples=1000))``.
 
     Attributes
     ----------
     detector_ : BaseDetector
         The detector fitted to compressed rows.
     offset_ : float
-        Rows that score less are called anomalies.
+        Threshold: rows with a lower score are anomalies.
 
     Examples
     --------

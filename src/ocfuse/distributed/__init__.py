@@ -1,8 +1,8 @@
-"""Fit and score tables of Parquet files on many machines, by Dask.
+"""Fit and score tables of Parquet files on many machines, with Dask.
 
-A fit learns from a reproducible sample of all rows; a score writes one file of scores for each
-file of rows, and resumes after an interruption. It must not know what a model computes: it
-calls only the methods that every detector of tables has.
+`fit` learns from a reproducible sample of all rows; `score` writes one file of scores for each
+file of rows, and continues after an interruption. This package must not know what a model
+computes: it only calls methods that all detectors of tables have.
 """
 
 from ocfuse.distributed.cluster import connected

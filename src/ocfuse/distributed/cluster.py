@@ -42,15 +42,15 @@ def dask(module: str) -> Any:
 
 @contextmanager
 def connected(scheduler: str | None = None, workers: int | None = None) -> Iterator[Client]:
-    """Yield a client of a cluster, and end it (or the connection to it) afterwards.
+    """Context manager: a client of a Dask cluster, closed afterwards.
 
     Parameters
     ----------
     scheduler : str, default=None
-        Address of a scheduler that runs, such as ``"tcp://10.0.0.1:8786"``. None starts
-        processes on this machine, which nobody else can reach.
+        Address of a running scheduler, such as ``"tcp://10.0.0.1:8786"``. None starts processes on
+        this machine, which other machines cannot reach; they end with the context.
     workers : int, default=None
-        How many processes to start; None is one for each core. Not with a scheduler.
+        Number of processes to start; None is one per core. Not allowed with `scheduler`.
 
     Yields
     ------

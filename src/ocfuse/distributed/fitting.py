@@ -1,4 +1,4 @@
-"""Learn from more rows than one machine holds."""
+"""Fit on a cluster, to more rows than one machine holds."""
 
 from itertools import repeat
 from typing import Any
@@ -15,25 +15,25 @@ from ocfuse.tables.detector import RUNS
 def fit(
     model: TableDetector, data: Any, *, client: Client, rows: int = 20_000, seed: int = 0
 ) -> TableDetector:
-    """Draw a sample of all rows on a cluster, and learn from it.
+    """Draw a sample of all rows on a cluster, and fit a model to it.
 
-    Members (those of this package from 2,000 rows on), folds and candidates of a search are tasks
-    of the cluster. The model is that of ``model.fit(sample(...))`` on one machine, to 1e-9; with
-    fusions that are solved for, such as "lp", if that one uses one thread (``OMP_NUM_THREADS=1``)
-    as workers do, and to the tolerance of their solver otherwise.
+    Members (those of this package from 2,000 rows on), folds and candidates of a search are fitted
+    in parallel on the cluster. The model equals that of ``model.fit(sample(...))`` on one machine
+    to 1e-9. For fusions with a solver, such as "lp", this holds if that machine uses one thread
+    (``OMP_NUM_THREADS=1``), as workers do; else to the tolerance of the solver.
 
     Parameters
     ----------
     model : TableDetector
-        What to fit; it is changed.
+        Model to fit; it is changed.
     data : path-like or dask.dataframe.DataFrame
-        A folder of Parquet files, or a data frame of Dask, whose order of rows counts.
+        A folder of Parquet files, or a Dask data frame. The order of its rows matters.
     client : distributed.Client
         The cluster (see `connected`).
     rows : int, default=20000
-        How many rows to learn from (see `sample`).
+        Number of rows to learn from (see `sample`).
     seed : int, default=0
-        Which rows to draw.
+        Seed of the sample.
 
     Returns
     -------

@@ -215,33 +215,33 @@ def sample(
     label: str | None = None,
     ignore: tuple[str, ...] = (),
 ) -> Frame:
-    """Draw rows that stand for all of a table.
+    """Draw a reproducible sample of the rows of a table.
 
-    Which rows are drawn depends on their numbers in the table and on the seed, not on how they
-    are cut into files or partitions, nor on the workers. With a group column every group has
-    its share, small groups whole; if that left fewer than 32 rows to a group, fewer groups are
-    drawn. Some rows are added to the n: one for every column with gaps or infinite numbers and
-    for every category, so that training knows of them, and up to 200 of every label.
+    The sample depends on the numbers of the rows in the table and on the seed, not on their
+    division into files or partitions, nor on the workers. With a group column every group has its
+    share, and small groups are drawn completely; if groups would have fewer than 32 rows each,
+    fewer groups are drawn. Some rows are added to the n: one for each column with gaps or infinite
+    numbers and for each category, so that they occur in training, and up to 200 of each label.
 
     Parameters
     ----------
     data : path-like or dask.dataframe.DataFrame
-        A folder of Parquet files, or a data frame of Dask, whose order of rows counts.
+        A folder of Parquet files, or a Dask data frame. The order of its rows matters.
     n : int
-        How many rows to draw.
+        Number of rows to draw.
     client : distributed.Client
         The cluster (see `connected`).
     seed : int, default=0
-        Another one draws other rows.
+        Seed; another seed draws other rows.
     group, label : str, default=None
-        Columns of this meaning.
+        Column with the groups; column with the labels.
     ignore : tuple of str, default=()
-        Columns that do not matter.
+        Columns that are not used.
 
     Returns
     -------
     pandas.DataFrame
-        The rows in their order; the index is their number in the table.
+        The rows in the order of the table; the index is their number in the table.
     """
     if not isinstance(n, int | np.integer) or n < 2:
         raise InvalidInputError(f"n must be a whole number of rows, at least 2. Got n={n!r}.")

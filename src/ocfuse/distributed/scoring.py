@@ -40,22 +40,22 @@ _TURN = threading.Lock()
 
 @dataclass
 class Outcome(Tally):
-    """What became of a folder: the counts of a `Tally`, and those of files.
+    """Result of `score`: the counts of a `Tally`, and those of files.
 
     Attributes
     ----------
     rows, anomalies, without_score, by_rule, only_by_rule : int
-        Rows, as a `Tally` counts them.
+        Numbers of rows, as in a `Tally`.
     rules : Counter of str
         How many rows break each limit.
     unknown : int
-        Rows without a score that may be anomalies.
+        Number of rows without a score that may be anomalies.
     files, resumed : int
-        Files of scores that are there, and how many of them were there before.
+        Number of files of scores, and of those from earlier calls.
     failed : dict of str
-        Why there are no scores of a file, by its name.
+        Names of files without scores, each with the reason.
     warnings : list of OcfuseWarning
-        What was odd.
+        Warnings of the workers.
     """
 
     files: int = 0
@@ -119,31 +119,31 @@ def score(
 ) -> Outcome:
     """Score every row of a folder of Parquet files, one file of scores for each.
 
-    A file of scores appears when it is complete. It says in its footer what it was made from;
-    if the same is asked for again, it is kept. A worker that ends is no error: others take over.
+    A file of scores appears when it is complete. Its footer names model and data; a later call
+    with the same model and data keeps the file. If a worker ends, other workers take over.
 
     Parameters
     ----------
     model : TableDetector
         A fitted model.
     data : path-like
-        The folder, which all workers read under this name.
+        The folder; all workers must be able to read it under this name.
     out : path-like
-        Folder for the scores, which all workers can write to; made if it is not there.
-        While another call writes there, `FolderInUseError` says which.
+        Folder for the scores, created if it does not exist; all workers must be able to write to
+        it. If another call writes there, a `FolderInUseError` is raised.
     client : distributed.Client
         The cluster (see `connected`).
     keep_going : bool, default=False
-        Give rows that cannot be scored no score (see `TableDetector.score`), and leave out
-        files that cannot be scored at all, which are then in `failed`. Otherwise the first of
-        them is an error: files under way are finished, and no other is begun.
+        If True, rows that cannot be scored have no score (see `TableDetector.score`), and files
+        that cannot be scored are left out and listed in `failed`. If False, the first of them is
+        an error; files in progress are finished, and no others are started.
     progress : callable, default=None
-        Called with the number of files that are done, and of all.
+        Called with the number of finished files and the number of all files.
 
     Returns
     -------
     Outcome
-        Counts, and what could not be done.
+        Counts, failed files and warnings.
     """
     _require_table(model)
     if not isinstance(data, str | os.PathLike):
@@ -190,7 +190,7 @@ def score(
 
 
 def score_frame(model: TableDetector, frame: Any, *, keep_going: bool = False) -> Any:
-    """Score the rows of a data frame of Dask, partition by partition; nothing is computed yet.
+    """Score the rows of a Dask data frame, partition by partition, lazily.
 
     ``client.compute(scores)`` computes them on the cluster. The client of `connected` is not
     Dask's default one: ``scores.compute()`` would work in this process.
@@ -202,12 +202,13 @@ def score_frame(model: TableDetector, frame: Any, *, keep_going: bool = False) -
     frame : dask.dataframe.DataFrame
         Rows with the columns of training.
     keep_going : bool, default=False
-        Give rows that cannot be scored no score (see `TableDetector.score`).
+        Whether rows that cannot be scored have no score (see `TableDetector.score`), or are an
+        error.
 
     Returns
     -------
     dask.dataframe.DataFrame
-        What `TableDetector.score` returns, with the same partitions and index.
+        Result of `TableDetector.score`, with the same partitions and index.
     """
     _require_table(model)
     if not hasattr(frame, "map_partitions") or not hasattr(frame, "columns"):

@@ -1,4 +1,4 @@
-"""FusedDetector: members, scores, pseudo-negatives and fusion joined."""
+"""FusedDetector: an ensemble of one-class detectors whose scores are fused."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -58,90 +58,89 @@ _log = logger(__name__)
 
 
 class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator):  # type: ignore[misc]
-    """Fuse one-class detectors, trusting each of them where it deserves it.
+    """Ensemble of one-class detectors with a fusion that learns how far to trust each.
 
-    The members learn from the normal rows. Scores that they give to rows they
-    have not seen are brought to one scale, and a fusion learns from them how
-    far to trust each member at each place, and makes one score of theirs.
+    `fit` trains the members on normal rows and computes out-of-fold scores: each member scores
+    rows that it has not seen. These scores are normalised to one scale. From them the fusion
+    learns how far to trust each member, also depending on where a row lies, and combines the
+    scores of the members to one fused score per row. Higher scores are more normal.
 
-    The threshold is set on the fused score, from rows that neither their
-    members nor their fusion has seen, so that about a share
-    `false_alarm_rate` of fresh normal rows raises an alarm; `calibrate` makes
-    that exact. Where groups are given, such as runs, it counts groups, and the rate is
-    that of rows of fresh groups.
+    The threshold of the fused score is set with held-out scores, so that about a share
+    `false_alarm_rate` of fresh normal rows raises an alarm. `calibrate` makes this rate exact. If
+    groups are given, such as runs, the threshold counts groups, and the rate holds for rows of
+    fresh groups.
 
     Parameters
     ----------
     members : str, list, dict or Pool, default="default"
-        The detectors: the name of a pool ("default", "large", "light", "wide",
-        "paper", "paper-all"), estimators, ``(name, estimator)`` pairs, or a `Pool`,
-        which also says what to do when a member fails. Any estimator with
-        `fit` and `score_samples` or `decision_function` will do. "default" means
-        the 12 members of "large" where more than 2,000 rows are learned from
-        (``pool_.pool_name_`` tells); ``make_pool("default")`` is all 16 at any size.
+        The detectors to fuse: the name of a pool ("default", "large", "light", "wide", "paper",
+        "paper-all"), a list of estimators or of ``(name, estimator)`` pairs, a dict
+        ``{name: estimator}``, or a `Pool`, which also defines what happens when a member fails. An
+        estimator needs `fit` and `score_samples` or `decision_function`. "default" has 16 members;
+        for more than 2,000 training rows it is replaced by the 12 members of "large"
+        (``pool_.pool_name_`` is the pool used). ``make_pool("default")`` has 16 at any size.
     fusion : str or fusion, default=None
-        Name of a rule such as "sum", or an object such as `LpFusion(p=2)`.
-        None is `TrustFusion()` for rows that stand alone; with groups, or with `tune`, which
-        chooses a norm, `CompetenceFusion()`; and with at least 3 labelled anomalies, not all
-        of one group, `LabelledFusion(CompetenceFusion())`.
+        How member scores are combined: a name such as "sum", or an object such as `LpFusion(p=2)`.
+        None is `LabelledFusion(CompetenceFusion())` with at least 3 labelled anomalies that are
+        not all of one group; else `CompetenceFusion()` with groups or with `tune`; else
+        `TrustFusion()`.
     normaliser : str or normaliser, default="min-max"
-        How member scores are brought to one scale: "min-max", "z-score",
-        "robust-z", "tail", or an object.
+        How member scores are brought to one scale: "min-max", "z-score", "robust-z", "tail", or an
+        object of `ocfuse.scores`.
     negatives : str, list, generator or None, default="mixture"
-        Pseudo-anomalies, by which the competence of the members is judged; as
-        long as fewer than 3 anomalies are labelled, other fusions learn from
-        them too: "gauss", "pcshuffle", "mirror", "swap", "uniform", "shuffle",
-        several of them, or "mixture" for the first five. None for none: then weights are learned
-        from normal rows and labelled anomalies alone, and nothing can be judged by made-up ones.
+        Generator of pseudo-negatives, that is, artificial anomalies: "gauss", "pcshuffle",
+        "mirror", "swap", "uniform", "shuffle", several of them, or "mixture" for the first five.
+        The competence of members is measured with them; with fewer than 3 labelled anomalies,
+        other fusions learn from them as well. None generates none: weights are then learned from
+        normal rows and labelled anomalies alone.
     false_alarm_rate : float, default=0.05
         Share of fresh normal rows that may raise an alarm.
     random_state : int, RandomState instance or None, default=None
-        Seed of the members that use chance and of the pseudo-anomalies.
+        Seed of random members and of the pseudo-negatives.
     n_jobs : int, default=None
-        Threads: members that are not of this package are fitted in so many, and many
-        rows are scored in so many, if all members are of this package. None is 1 for
-        fitting, and for scoring as many as the linear algebra library may use, all
-        cores or OMP_NUM_THREADS. The result does not depend on it.
+        Number of threads: for fitting members of other packages, and for scoring many rows if all
+        members are of this package. None is 1 for fitting; for scoring it is the number that the
+        linear algebra library may use (all cores, or OMP_NUM_THREADS). Results do not depend on
+        it.
     encoder : str, FeatureEncoder or None, default=None
-        How columns become numbers of one scale: "standard", "robust" or "none" for the scale
-        alone, or a `FeatureEncoder`, which also says which columns hold codes of categories
-        and what becomes of gaps that training had not. None is `FeatureEncoder()`.
+        How columns become numbers on one scale: "standard", "robust" or "none" to choose the scale
+        only, or a `FeatureEncoder`, which also defines columns of categories and the treatment of
+        gaps. None is `FeatureEncoder()`.
     tune : str, Criterion, Search or None, default=None
-        Choose settings by held-out scores of the training rows: the name of a
-        criterion ("pseudo-negatives", "labels", "rpau", "stability") to choose p of
-        the fusion, or a `Search` (`ocfuse.tuning`) to choose others too, or to let
-        pseudo-negatives judge without being learned from (``learn_negatives=False``). The choice
-        has seen all rows, those that the threshold is then set on included.
+        Choose settings with held-out scores of the training rows: the name of a criterion
+        ("pseudo-negatives", "labels", "rpau", "stability") to choose p of the fusion, or a
+        `Search` (`ocfuse.tuning`) to choose other settings too, or to use pseudo-negatives for the
+        choice but not for learning (``learn_negatives=False``). The choice uses all training rows,
+        also those that set the threshold.
     by : str, int or sequence of them, default=None
-        Columns of X, by name or position, that say whose a row is, such as "machine", or from
-        the widest to the narrowest ``["plant", "machine"]``: numbers are measured from what is
-        usual for each of their values. They are no features. `groups` in `fit` is another
-        thing: rows that are held out together.
+        Columns of X, by name or position, that name what a row belongs to, such as "machine", or
+        from the widest to the narrowest ``["plant", "machine"]``. Numbers are compared with the
+        usual values of the same machine. These columns are not features. They differ from `groups`
+        of `fit`, which are rows that are held out together.
     time : str or int, default=None
-        Column of X that says when a row is: dates, or seconds since 1970. It is no feature.
+        Column of X with the time of each row: dates, or seconds since 1970. It is not a feature.
     season : str or sequence of str, default=()
-        Numbers are measured from what is usual by the local time of "day", "week", "month" or
-        "year", in the columns where that foretells held-out rows; needs `time`.
+        Compare numbers with the usual values at the same local time of the "day", "week", "month"
+        or "year", in those columns where this predicts held-out rows better. Needs `time`.
     holidays : str or sequence of str, default=()
-        Days, such as "2026-12-25", that are like Sundays until they show otherwise; needs
-        ``season="week"``.
+        Days, such as "2026-12-25", that are treated as Sundays unless their training rows differ.
+        Needs ``season="week"``.
     zone : str, default=None
-        Time zone of the seasons, such as "Europe/Berlin". None is that of the times; times
-        without a zone are local.
+        Time zone in which days begin, such as "Europe/Berlin". None is the zone of the times;
+        times without a zone are local.
     direction : dict, default=None
-        For columns of which only one side is bad, that side: ``{"errors": "high"}`` or "low".
+        Columns in which only high or only low values are bad: ``{"errors": "high"}`` or "low".
     limits : dict, default=None
-        For columns with limits that no row may pass, the lowest and the highest value that is
-        allowed, None for none: ``{"temp": (None, 90)}``. `predict` returns -1 beyond, whatever
-        the score is, and `broken_limits` says which limit it is; scores, p-values and the
-        threshold do not change.
+        Lowest and highest allowed value of columns, None for no limit: ``{"temp": (None, 90)}``.
+        `predict` returns -1 for a row beyond a limit, whatever its score, and `broken_limits`
+        returns which limit it breaks. Scores, p-values and the threshold do not change.
 
     Attributes
     ----------
     limits_ : ValueLimits or None
         The limits, with the positions of their columns.
     encoder_ : FeatureEncoder
-        The fitted encoder; its `ignored_` tells which columns were left out.
+        The fitted encoder; its `ignored_` lists the columns that are not used.
     pool_ : Pool
         The fitted members.
     fusion_ : fusion
@@ -149,42 +148,39 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     normaliser_ : normaliser
         The fitted normaliser.
     search_ : Search or None
-        What `tune` has tried and picked.
+        The settings that `tune` tried and chose; None without `tune`.
     offset_ : float
-        Threshold of the fused score.
+        Threshold: rows with a lower fused score raise an alarm.
     threshold_rate_ : float
-        False-alarm rate that the threshold stands for: exactly after `calibrate`,
-        nearly after `fit`.
+        False-alarm rate of the threshold: exact after `calibrate`, approximate after `fit`.
     training_scores_ : ndarray of shape (n_samples,)
-        Fused scores of all rows of X, from members and fusions that have not
-        seen them.
+        Held-out fused scores of the training rows: from members and fusions that have not seen
+        these rows.
     normal_scores_ : ndarray of shape (n_normal,)
-        Those that the threshold rests on, sorted.
+        The scores of normal rows that set the threshold, sorted.
     n_groups_ : int or None
-        Number of their groups, which the threshold counts; None if it counts rows.
+        Number of groups that the threshold counts; None if it counts rows.
     usual_ : UsualValues
-        What the training rows that are no anomalies have in each column.
+        The usual values of each column in the training rows that are not labelled anomalies.
     trimmed_rows_ : ndarray
-        Rows of X without a label that were too far out to be learned from. As
-        they may be normal all the same, they count where the threshold is set,
-        for at most half of the alarms.
+        Unlabelled rows of X that are too far outside to be learned. They may be normal, so they
+        count when the threshold is set, for at most half of the alarms.
     training_place_ : ndarray of shape (n_samples,)
-        Which of the rows learned from each row of X is; -1 for rows not learned from.
+        For each row of X, its position among the learned rows; -1 if it was not learned.
     calibration_rows_ : ndarray of shape (n_normal,) or None
-        Which of the rows learned from `normal_scores_` are of; None after `calibrate`, and if
-        probabilities rest on labels too.
+        For each of `normal_scores_`, the position of its row among the learned rows; None after
+        `calibrate`, and if probabilities were fitted to labels.
     n_updates_, n_added_, n_dropped_ : int
-        Number of updates since `fit`, and of the rows that they have added and forgotten.
+        Number of updates since `fit`, of rows added by them, and of rows forgotten.
     unchanged_members_ : list of str
-        Members that the last update left as they were.
+        Members that the last update did not change.
     refit_reason_ : str
-        Why another fit is better than further updates; empty if it is not.
+        Why a new fit is better than further updates; empty if it is not.
     pruned_change_ : float
-        Largest change of the score of a training row by `prune`.
+        Largest change of the score of a training row that `prune` caused.
     copied_rows_ : ndarray
-        Rows of X that are copies of others, by accident and not by nature (see
-        `ocfuse.ensemble.copies`): they are learned once, and count once where the
-        threshold is set.
+        Rows of X that are accidental copies of other rows (see `ocfuse.ensemble.copies`). Copies
+        are learned once, and count once when the threshold is set.
 
     Examples
     --------
@@ -258,7 +254,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         self.limits = limits
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters; if `deep`, also the members and theirs, by name."""
+        """Return the parameters; if `deep`, also the members and their parameters, by name."""
         params: dict[str, Any] = super().get_params(deep=deep)
         if deep and not isinstance(self.members, Pool):
             # what cannot be members is refused by `fit`, as any other parameter
@@ -272,7 +268,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     def set_params(self, **params: Any) -> "FusedDetector":
         """Set parameters, also of members by name: ``knn__n_neighbors=7``.
 
-        The members are then kept as a list of pairs; those given are not changed.
+        Members are then stored as a list of pairs. The estimators that were given do not change.
         """
         own = {
             key: params[key] for key in params if key.partition("__")[0] in self._get_param_names()
@@ -294,25 +290,25 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     # -- learning ---------------------------------------------------------
 
     def plan(self, X: Any, y: Any = None, groups: Any = None) -> Plan:
-        """Return what `fit` would take, in bytes and seconds, without learning anything.
+        """Predict memory and time of `fit`, without fitting.
 
-        `fit` makes the same plan first, and raises a `NotEnoughMemoryError` with advice
-        where the memory that is left would not do.
+        `fit` makes the same plan first, and raises a `NotEnoughMemoryError` with advice if there
+        is too little free memory.
 
         Parameters
         ----------
         X : array-like, data frame or tuple of int
-            Training rows, or their number and that of the columns.
+            Training rows, or the numbers of rows and columns.
         y : array-like of shape (n_samples,), default=None
-            Labels as in `fit`: members do not learn from anomalies.
+            Labels as in `fit`. Members do not learn from anomalies.
         groups : array-like of shape (n_samples,), Groups or int, default=None
-            Groups as in `fit`, or their number: with groups all members learn fold by
-            fold, which takes longer and more memory.
+            Groups as in `fit`, or their number. With groups all members are fitted fold by fold,
+            which takes more time and memory.
 
         Returns
         -------
         Plan
-            The plan: ``print(detector.plan(X))``.
+            Bytes and seconds, by part of the fit: ``print(detector.plan(X))``.
         """
         job = job_of(X, y, groups, self.tune, self._make_encoder())
         return make_plan(self.members, job, self.fusion)
@@ -320,27 +316,27 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     def fit(
         self, X: Any, y: Any = None, groups: Any = None, context: Any = None
     ) -> "FusedDetector":
-        """Learn from normal rows, and from anomalies if there are some.
+        """Learn from normal rows, and from labelled anomalies if there are any.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
-            Training rows. Without y they should be normal, or mostly so: rows
-            that are far outside are left out (`trimmed_rows_`).
+            Training rows. Without y they should be normal, or mostly so. Rows far outside are not
+            learned (`trimmed_rows_`).
         y : array-like of shape (n_samples,), default=None
-            +1 normal, -1 anomaly, 0 or NaN unknown; boolean with True = normal.
-            Rows labelled +1 are never left out.
+            +1 normal, -1 anomaly, 0 or NaN unknown; boolean with True = normal. Rows labelled +1
+            are always learned.
         groups : array-like of shape (n_samples,) or Groups, default=None
-            Run, part or tile of each row. Rows of one group stay together
-            whenever rows are held out, and the threshold counts groups: K of them can
-            promise a rate of ``1 / (K + 1)`` or more for rows of a fresh one.
-            `ocfuse.streaming.blocks` makes groups of one long run, and leaves out the
-            neighbours in time of those held out; there the threshold counts rows.
+            Group of each row, such as its run or part. Rows of one group are held out together,
+            and the threshold counts groups: with K groups, the lowest rate that can be promised
+            for rows of a fresh group is ``1 / (K + 1)``. `ocfuse.streaming.blocks` cuts one long
+            run into groups and leaves out the rows next to a held-out group; then the threshold
+            counts rows.
         context : array-like of shape (n_samples,) or (n_samples, k), default=None
-            Further coordinates of the rows, such as time or the progress of a
-            task. Members do not see it; a fusion whose weights depend on the place
-            adds it to the squared distance between rows, the default only if that
-            helps to predict scores of normals. Scoring then needs it too.
+            Further coordinates of the rows, such as time or the progress of a task. Members do not
+            see them. A fusion whose weights depend on the position of a row adds them to the
+            squared distance between rows; the default fusion does so only if that improves its
+            prediction of the scores of normal rows. Scoring then needs `context` too.
 
         Returns
         -------
@@ -369,9 +365,9 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     def fit_predict(
         self, X: Any, y: Any = None, groups: Any = None, context: Any = None
     ) -> NDArray[np.int64]:
-        """Learn, and return +1 or -1 for the training rows from their held-out scores.
+        """Fit, and return +1 or -1 for the training rows from their held-out scores.
 
-        `fit(X).predict(X)` would judge them by members that know them.
+        `fit(X).predict(X)` would score them with members that have learned them.
         """
         rows = in_memory(X)  # a query is run once
         self.fit(rows, y, groups, context)
@@ -393,7 +389,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         return limits
 
     def broken_limits(self, X: Any) -> NDArray[np.object_]:
-        """Return which of the `limits` every row breaks.
+        """Return which of the `limits` each row breaks.
 
         Parameters
         ----------
@@ -403,7 +399,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         Returns
         -------
         ndarray of shape (n_samples,)
-            Such as "temp above 90" or "temp above 90; level below 2"; empty for none.
+            Texts such as "temp above 90" or "temp above 90; level below 2"; empty if the row
+            breaks no limit.
         """
         if self.limits_ is None:
             return super().broken_limits(check_table(X))
@@ -510,7 +507,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     # -- the threshold ----------------------------------------------------
 
     def set_gaps(self, gaps: str) -> "FusedDetector":
-        """Change what becomes of gaps that training had not, without learning again.
+        """Change the treatment of gaps in columns that had none in training, without a new fit.
 
         Parameters
         ----------
@@ -529,11 +526,11 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     def calibrate(self, X: Any, context: Any = None, groups: Any = None) -> "FusedDetector":
         """Set the threshold from fresh normal rows that `fit` has not seen.
 
-        With these the false-alarm rate holds exactly, whatever the members and
-        the fusion are (split conformal): on average over draws of these rows and
-        of the new row, which must come from the same source. Copies count once. If rows of
-        one run or part are alike, give `groups`: it then holds for rows of a fresh group, on
-        average over groups; without, it may be exceeded several times over.
+        The false-alarm rate then holds exactly, for any members and any fusion (split conformal
+        prediction): on average over samples of these rows and of the new row, if both come from
+        the same source. Copies count once. If rows of one run or part are alike, give `groups`.
+        The rate then holds for rows of a fresh group, on average over groups; without `groups` the
+        rate may be several times higher.
 
         Parameters
         ----------
@@ -576,27 +573,26 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     def adapt(self, X: Any, context: Any = None) -> "FusedDetector":
         """Learn from unlabelled rows how far to trust each member.
 
-        The rows are as they come from the process: mostly normal, some of them anomalies,
-        and nobody knows which. Members that raise more alarms on them, at the same rate
-        of false alarms, find more of the anomalies, and are trusted more; how much more depends
-        on how sure that is (see `TrustFusion.adapted`). If the rows hold no anomalies,
-        nothing changes. Members and what is normal stay as they are, and the threshold is
-        set again from the training rows, at `false_alarm_rate`. A later call starts from the
-        trust that `fit` has learned.
+        The rows should come from the process as it is: mostly normal, with some unknown anomalies.
+        At equal false-alarm rates, members that raise more alarms on these rows find more of the
+        anomalies, and are trusted more. How much more depends on how certain the difference is
+        (see `TrustFusion.adapted`). Without anomalies in the rows nothing changes. The members
+        stay as `fit` trained them, and the threshold is set again from the training rows, at
+        `false_alarm_rate`. Each call starts from the trust that `fit` learned.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
-            At least 30 different rows, better 300. Rows that are as a whole unlike training are
-            refused: they have drifted.
+            At least 30 different rows, better 300. If most of them are unlike the training rows,
+            the source has drifted, and they are refused.
         context : array-like of shape (n_samples,) or (n_samples, k), default=None
             Their context, if the detector was fitted with context.
 
         Returns
         -------
         FusedDetector
-            The detector; ``fusion_.sureness_`` says how sure the rows were, and
-            ``fusion_.reasons()`` what they say of each member.
+            The detector. ``fusion_.sureness_`` is how certain the result is, and
+            ``fusion_.reasons()`` explains the trust in each member.
         """
         fusion, rows = require_adaptable(self)
         fusion, change = adapted_fusion(self, fusion, self._trace(X, context))
@@ -606,38 +602,36 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     def update(
         self, X: Any, y: Any = None, context: Any = None, *, memory: int | None = None
     ) -> "FusedDetector":
-        """Take more normal rows without learning all anew.
+        """Learn more normal rows, without a new fit.
 
-        The rows are scored first, by a detector that has not seen them, and these scores join
-        those that the threshold rests on. Then the members take up the rows: neighbours, means
-        and covariances, tails, mixtures, a share of the trees, and kernels by way of the
-        landmarks of before; and so does the local scale of the fusion. How columns become
-        numbers, coordinates and landmarks, and how far members are trusted stays as `fit` has
-        learned it (``refit_reason_`` says when that has become too old). Members of other
-        packages, and some of ours, stay as they are (``unchanged_members_``).
+        The rows are scored before they are learned, and these scores are added to those that set
+        the threshold. Then most members and the local scale of the fusion learn the rows:
+        neighbours, means and covariances, tails, mixtures, a share of the trees, and kernels on
+        the old landmarks. Encoding, coordinates, landmarks and trust stay as `fit` learned them;
+        ``refit_reason_`` is not empty when they are out of date. Members of other packages, and
+        some of this package, do not change (``unchanged_members_``).
 
-        Rows that are far outside are left out, as in `fit`, and also rows that score so low that
-        less than one batch of normal rows in 100 would have such a row; if they are more than a
-        fifth of all, they are refused. Rows that break a limit and copies of rows that were
-        learned are left out, too.
+        Left out are rows far outside, as in `fit`, and rows that score lower than any row in 99 of
+        100 batches of normal rows. If more than a fifth of the rows are left out, the update is
+        refused. Rows that break a limit and copies of learned rows are left out, too.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
             Normal rows, or mostly so.
         y : array-like of shape (n_samples,), default=None
-            Labels as in `fit`: rows labelled +1 are never left out, and -1 are not learned from.
+            Labels as in `fit`. Rows labelled +1 are always learned, rows labelled -1 never.
         context : array-like of shape (n_samples,) or (n_samples, k), default=None
             Their context, if the detector was fitted with context.
         memory : int, default=None
-            Rows to know at most: the oldest are forgotten. None forgets none.
+            Most rows to keep; the oldest ones are forgotten. None keeps all.
 
         Returns
         -------
         FusedDetector
-            The detector, with the threshold at `false_alarm_rate`. All that is known by row
-            number is of the rows of `fit` and then of those of each update, from the oldest row
-            on that is not forgotten.
+            The detector, with the threshold at `false_alarm_rate`. Attributes with an entry per
+            training row have the rows of `fit` first, then those of each update, without the
+            forgotten ones.
         """
         with few_threads(0):  # as in a fit: the bits do not depend on the number of threads
             state = update(self, X, y, context, memory)
@@ -651,23 +645,23 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         return self
 
     def prune(self, tol: float = 1e-9) -> "FusedDetector":
-        """Stop computing members that change no score by more than a tolerance.
+        """Remove members that change no score by more than a tolerance.
 
-        A member that goes leaves the median of its out-of-fold scores in the place of its scores.
-        Members go, those with the least effect first, as long as together they change no fused
-        score of a training row by more than `tol`, neither as it is, nor with their scores as far
-        beyond all those of training as these reach. A row still farther out may lose more. By
-        default only members go that do not count, such as all but one of `SingleBest`; with
-        `TrustFusion` every member counts a little.
+        The scores of a removed member are replaced by the median of its out-of-fold scores.
+        Members are removed, those with the least effect first, as long as together they change no
+        fused score of a training row by more than `tol`. The same must hold if their scores lie
+        beyond those of training by the range of the training scores. For a row still further out
+        the change may be larger. With the default `tol` only members without effect are removed,
+        such as all but one of `SingleBest`; with `TrustFusion` each has some effect.
 
-        If a score changes by more than 1e-9, the threshold is set again from the training rows,
-        at `false_alarm_rate`. ``pool_.constants_`` names the members that are gone; fit again to
-        have them back.
+        If a score changes by more than 1e-9, the threshold is set again from the training rows, at
+        `false_alarm_rate`. ``pool_.constants_`` names the removed members. Only a new fit brings
+        them back.
 
         Parameters
         ----------
         tol : float, default=1e-9
-            The change that is allowed, in units of the fused score.
+            Largest allowed change, in units of the fused score.
 
         Returns
         -------
@@ -697,7 +691,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         return self._rest_on(self.conformal_.rescored(scores))
 
     def fit_threshold(self, X: Any, y: Any, context: Any = None) -> "FusedDetector":
-        """Move the threshold to where labelled rows are told apart best, by G-mean.
+        """Set the threshold that separates labelled rows best, measured by G-mean.
 
         Parameters
         ----------
@@ -728,7 +722,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     def score_samples(self, X: Any, context: Any = None) -> FloatArray:
         """Return the fused score of every row: higher is more normal.
 
-        More than 1,000 rows go in chunks, `n_jobs` of them at once.
+        More than 1,000 rows are scored in chunks, `n_jobs` of them in parallel.
         """
         codes = self._read(X)
         return ScoreChain.of(self).score_rows(X, codes, context)
@@ -736,9 +730,9 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     def predict_proba(self, X: Any, context: Any = None) -> FloatArray:
         """Return the probabilities of anomaly and of normal, in this order.
 
-        Without labels "normal" is a tail probability: the share of normal rows
-        that score lower. With at least 5 labelled anomalies it is fitted to the
-        labels, and holds for the shares of the two classes in training.
+        Without labels, the probability of normal is the share of normal rows that score lower.
+        With at least 5 labelled anomalies it is fitted to the labels, and holds for the shares of
+        the two classes in training.
         """
         scores = self.score_samples(X, context)
         return self.calibrator_.predict_proba(scores)
@@ -749,27 +743,27 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         return np.array([ANOMALY, NORMAL])
 
     def discoveries(self, X: Any, fdr: float = 0.1, context: Any = None) -> NDArray[np.bool_]:
-        """Pick the anomalies of a batch so that few of the picked are normal.
+        """Select anomalies of a batch with a bounded share of false ones.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
-            The batch. Unlike scores, the choice depends on all its rows.
+            The batch. Unlike scores, the selection depends on all its rows.
         fdr : float, default=0.1
-            Expected share of normal rows among those picked.
+            False discovery rate: expected share of normal rows among those selected.
         context : array-like of shape (n_samples,) or (n_samples, k), default=None
             Their context, if the detector was fitted with context.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            True for the rows picked.
+            True for the rows selected.
         """
         scores = self.score_samples(X, context)
         return self.conformal_.select(scores, fdr)
 
     def transform(self, X: Any) -> FloatArray:
-        """Return what the members say of every row, on one scale, higher = more normal."""
+        """Return the scores of all members, on one scale: higher is more normal."""
         codes = self._read(X)
         return ScoreChain.of(self).normalised_scores(codes)
 
@@ -779,21 +773,21 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         return np.array(self.pool_.names_, dtype=object)
 
     def weights(self, X: Any, context: Any = None) -> FloatArray:
-        """Return how far each member is trusted at every row."""
+        """Return the weight of each member for every row."""
         E = self.encoder_.encode(self._read(X))
         return self.fusion_.weights(E, ScoreChain.of(self).scaled(context, len(E)))
 
     def explain(self, X: Any, context: Any = None) -> Explanation:
-        """Return what lies behind the score of every row.
+        """Explain the score of every row by its features and members.
 
-        Every feature is judged by what normal training rows usually have, and by
-        what it costs the score: features go over, one after another, to values of
-        the normal rows that are most like this one (see `Explanation`).
+        Each feature is compared with its usual values in normal training rows. Its attribution is
+        how much it lowers the score: features are replaced, one after another, by values of the
+        most similar normal rows (see `Explanation`).
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
-            Rows to explain. One row costs about two scored rows per feature.
+            Rows to explain. To explain a row takes about as long as to score two rows per feature.
         context : array-like of shape (n_samples,) or (n_samples, k), default=None
             Their context, if the detector was fitted with context.
 
@@ -821,32 +815,31 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         trace: Trace | None = None,
         events: list[IntArray] | None = None,
     ) -> "Report":
-        """Show the alarms of some rows, and why they were raised, as one HTML page.
+        """Report the alarms of rows, and their reasons, as one HTML page.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
-            The rows. All are scored; the 200 lowest scores at most are explained.
+            The rows. All are scored; at most 200, those with the lowest scores, are explained.
         y : array-like of shape (n_samples,), default=None
-            Labels as in `fit`, if they are known: the page then counts hits and
-            false alarms.
+            Labels as in `fit`, if known. The page then counts anomalies found and false alarms.
         time : array-like of shape (n_samples,), default=None
-            Numbers or dates, to show scores over time and to merge alarms to events.
+            Numbers or dates. Then scores are shown over time, and alarms are joined to events.
         ids : array-like of shape (n_samples,), default=None
-            What to call the rows; None takes the index of a data frame, or numbers.
+            Names of the rows; None takes the index of a data frame, or row numbers.
         feature_names : sequence of str, default=None
-            What to call the columns; None takes those of training.
+            Names of the columns; None takes those of training.
         title : str, default="Anomaly report"
             Title of the page.
         card : mapping of str, default=None
-            Further lines of the data and model card, such as the name of a file.
+            Further lines of the data and model card, such as ``{"file": "new.csv"}``.
         context : array-like of shape (n_samples,) or (n_samples, k), default=None
             Context of the rows, if the detector was fitted with context.
         trace : Trace, default=None
-            What was kept of the rows when they were scored (`ocfuse.ensemble.score`); None
-            scores them.
+            What was recorded when the rows were scored (`ocfuse.ensemble.score`); None scores
+            them.
         events : list of ndarray, default=None
-            Rows of each event, if time is given; None joins alarms that follow each other.
+            Rows of each event, if `time` is given; None joins consecutive alarms.
 
         Returns
         -------
@@ -870,7 +863,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         return page
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the detector to one file that `ocfuse.load` reads."""
+        """Write the detector to one file, which `ocfuse.load` reads."""
         check_is_fitted(self)
         written: Path = slow("ocfuse.persistence").save(self, path)
         return written

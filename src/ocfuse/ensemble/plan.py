@@ -1,4 +1,4 @@
-"""Memory and time of a fit, before anything is learned.
+"""Prediction of memory and time of a fit.
 
 Members and fusion return their work and their bytes by kind (`ocfuse.cost`), and what is done
 around them is counted here. `RATES` has what one of each kind takes, as it was measured.
@@ -117,18 +117,18 @@ RATES: dict[str, dict[str, float]] = {
 
 @dataclass(frozen=True)
 class Job:
-    """What is learned from, and what makes a fit longer.
+    """Size of a fit: rows, columns, groups and settings.
 
     Attributes
     ----------
     n_rows, n_columns : int
-        Rows that are not anomalies, and columns.
+        Number of rows that are not anomalies, and of columns.
     n_anomalies : int
-        Rows that are.
+        Number of anomalies.
     n_groups : int or None
-        Groups of rows, with which all members learn fold by fold; None without.
+        Number of groups; with groups all members are fitted fold by fold. None without groups.
     n_tried : int
-        Settings that a search tries.
+        Number of settings that a search tries.
     """
 
     n_rows: int
@@ -140,40 +140,39 @@ class Job:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a fit will take, estimated from numbers: of rows, columns, groups, settings tried.
+    """Predicted memory and time of a fit.
 
-    Bytes are meant to be enough; seconds are those of one thread of the machine that
-    `RATES` were measured on, and of rows none of which lies so far outside that it is left
-    out: each time some are, the members learn again.
+    Bytes are an upper estimate. Seconds are for one thread of the machine on which `RATES` were
+    measured, and for rows of which none is left out as too far outside: each time rows are left
+    out, the members are fitted again.
 
     Attributes
     ----------
     job : Job
-        What is learned from: rows that are not anomalies, with categories as columns of
-        0 and 1.
+        Size of the fit; categories count as columns of 0 and 1.
     pool : str or None
-        Name of the pool, if it has one: "default" is "large" where there are many rows.
+        Name of the pool; None without a name. For many rows "default" is "large".
     members : tuple of str
         Names of the members.
     method : str
-        How kernels see the rows: "exact", "landmarks", both, or "" without kernels.
+        Method of the kernels: "exact", "landmarks", both, or "" without kernels.
     fit_bytes : int
-        Memory that `fit` needs at most beyond what the process has.
+        Largest memory that `fit` needs in addition to that of the process.
     model_bytes : int
-        Memory that the fitted detector keeps.
+        Memory of the fitted detector.
     fit_seconds : float
         Time of `fit`.
     score_seconds : float
         Time of scoring 1,000 rows.
     available_bytes : int or None
-        Memory that this process can still have; None if the system does not tell.
+        Memory that is free for this process; None if unknown.
     possible_rows : int
-        How many of the rows there is memory for, about.
+        Approximate number of rows for which the memory is enough.
     is_light_possible : bool
-        Whether there is memory enough for the pool "light", where there is not for this one.
+        Whether the memory is enough for the pool "light", if it is not for this one.
     unknown : tuple of str
-        Members that do not tell their cost, such as those of other packages: they are
-        counted as if they kept the rows and took no time.
+        Members with unknown cost, such as those of other packages. They are counted with the
+        memory of the rows and without time.
     """
 
     job: Job
@@ -201,7 +200,7 @@ class Plan:
 
     @property
     def is_possible(self) -> bool:
-        """Whether there is memory enough, as far as that is known."""
+        """Whether the memory is enough, as far as it is known."""
         available = self.available_bytes
         return available is None or self.fit_bytes <= max(available, SMALL)
 

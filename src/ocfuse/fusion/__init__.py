@@ -1,7 +1,7 @@
-"""Fusion: a matrix of member scores in, one score per row and the weights out.
+"""Fusions combine a matrix of member scores to one score per row, with weights of members.
 
-A fusion learns from normalised scores, labels and, if it needs them, the encoded rows. It must
-not know the detectors that the scores come from, nor how the fused score is thresholded.
+A fusion learns from normalised scores, labels and, if it needs them, the encoded rows. It must not
+know which detectors gave the scores, nor the threshold of the fused score.
 """
 
 from ocfuse.fusion.cascade import CascadeFusion

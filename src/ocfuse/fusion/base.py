@@ -1,4 +1,4 @@
-"""The contract of every fusion: score matrix in, one score per row out; evidence for members."""
+"""Base class of the fusions, and the evidence for the competence of members."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -33,19 +33,19 @@ LEAST = 1e-3
 
 @dataclass(frozen=True)
 class Evidence:
-    """Comparisons of rows that a competent member should tell apart.
+    """Comparisons in which a competent member should separate two kinds of rows.
 
-    Each is one column: how well every member tells normals from one kind of
-    pseudo-anomaly, or rows that it has seen from rows that it has not.
+    Each column is one comparison: how well each member separates normal rows from one kind of
+    pseudo-negative, or rows that it has seen from rows that it has not.
 
     Parameters
     ----------
     auc : ndarray of shape (d, g)
-        Area under the ROC curve of every member in every comparison.
+        Area under the ROC curve of each member in each comparison.
     vote : ndarray of shape (g,)
-        How much each comparison counts, not negative, not all zero.
+        Weight of each comparison: not negative, and not all zero.
     labels : list of str
-        Names of the comparisons, for people to read.
+        Names of the comparisons.
     """
 
     auc: FloatArray
@@ -67,19 +67,19 @@ class Evidence:
             )
 
     def require_members(self, d: int) -> None:
-        """Refuse evidence of another number of members than d."""
+        """Raise an error if the evidence is not of d members."""
         if len(self.auc) != d:
             raise InvalidInputError(
                 f"evidence must have one row per member: {d}. Got {len(self.auc)}."
             )
 
     def by_rank(self) -> FloatArray:
-        """Return the voted mean of the members' ranks, from 0 to 1; ties share a rank."""
+        """Return the weighted mean rank of each member, from 0 to 1; ties share a rank."""
         ranks = slow("scipy.stats").rankdata(self.auc, axis=0) / len(self.auc)
         return np.asarray(ranks @ self.vote / np.sum(self.vote))
 
     def by_value(self) -> FloatArray:
-        """Return the voted mean of the areas themselves."""
+        """Return the weighted mean area of each member."""
         return np.asarray(np.maximum(self.auc @ self.vote / np.sum(self.vote), LEAST))
 
 
@@ -97,12 +97,12 @@ class Ranked:
         self._columns.sort(axis=1)
 
     def above(self, others: FloatArray) -> FloatArray:
-        """Return how often a row is above one of the others, by member; ties count half."""
+        """Return for each member how often a row is above one of the others; ties count half."""
         pairs = self._columns.shape[1] * len(others)
         return np.asarray((pairs - self._below(others)) / pairs)
 
     def below(self, others: FloatArray) -> FloatArray:
-        """Return how often a row is below one of the others, by member; ties count half."""
+        """Return for each member how often a row is below one of the others; ties count half."""
         return np.asarray(self._below(others) / (self._columns.shape[1] * len(others)))
 
     def _below(self, others: FloatArray) -> FloatArray:
@@ -122,22 +122,22 @@ def auc_of(normal: FloatArray, anomalous: FloatArray) -> FloatArray:
 
 
 class BaseFusion(BaseEstimator, ABC):  # type: ignore[misc]
-    """Fuse the scores of d members into one score, higher = more normal.
+    """Base class: fuse the scores of d members to one score; higher is more normal.
 
-    The public methods check their input, the private ones compute: a new fusion
-    writes `_fit` and `_fuse`, and the others where it knows better. Scoring is
-    deterministic, changes nothing, and treats every row on its own.
+    The public methods check their input, the private ones compute. A subclass defines `_fit` and
+    `_fuse`, and overrides other private methods if needed. Scoring is deterministic, does not
+    change the fusion, and scores each row independently of the others.
 
     Attributes
     ----------
     n_members_ : int
         Number of members d seen in `fit`.
     n_features_ : int
-        Number of columns of X seen in `fit`; only where `needs_X`.
+        Number of columns of X seen in `fit`; only if `needs_X`.
     n_context_ : int
-        Number of columns of context, which are the last that `_fit` and `_fuse` get.
+        Number of columns of context; they are the last columns of X in `_fit` and `_fuse`.
     reference_ : ndarray of shape (d,)
-        Weighted mean score vector of the normal rows seen in `fit`.
+        Weighted mean of the scores of the normal rows seen in `fit`.
     """
 
     #: `fit` and `fuse` need the feature rows X
@@ -157,33 +157,33 @@ class BaseFusion(BaseEstimator, ABC):  # type: ignore[misc]
         context: ArrayLike | None = None,
         groups: GroupsLike | None = None,
     ) -> Self:
-        """Learn from the normalised scores of normal rows and, if any, of anomalies.
+        """Learn from normalised scores of normal rows and, if there are any, of anomalies.
 
         Parameters
         ----------
         Z : array-like of shape (n, d)
-            Normalised scores, one column per member, higher = more normal.
+            Normalised scores, one column per member; higher is more normal.
         y : array-like of shape (n,), optional
             +1 for normal and -1 for anomaly; None means that all rows are normal.
         X : array-like of shape (n, m), optional
-            Feature rows; only read where `needs_X`.
+            Features of the rows; only used if `needs_X`.
         sample_weight : array-like of shape (n,), optional
-            Weights, not negative; only their ratios count, and zero leaves a row out.
+            Weights, not negative. Only their ratios matter; a row with weight 0 is left out.
         evidence : Evidence, optional
-            Comparisons that competent members win; only read by fusions that weigh
-            members by their competence.
+            Comparisons of the members; only used by fusions that weight members by their
+            competence.
         context : array-like of shape (n,) or (n, k), optional
-            What else tells places apart, such as time or the progress of a task, in
-            the units of X: it adds to the squared distance of rows. Members do not
-            see it. Only read where `needs_X`; scoring then needs it too.
+            Further coordinates of the rows, such as time or the progress of a task, in the units
+            of X. They are added to the squared distance between rows. Members do not see them.
+            Only used if `needs_X`; scoring then needs them too.
         groups : Groups, optional
-            Which rows are of one run or part: what is learned from neighbours is then
-            learned from those of other groups. Only read by `CompetenceFusion`.
+            Group of each row, such as its run or part. Neighbours are then taken from other
+            groups. Only used by `CompetenceFusion`.
 
         Returns
         -------
         BaseFusion
-            The fitted fusion itself.
+            The fitted fusion.
         """
         scores = check_table(Z, "Z", "n_members")
         n = len(scores)
@@ -226,28 +226,28 @@ class BaseFusion(BaseEstimator, ABC):  # type: ignore[misc]
         Z : array-like of shape (q, d)
             Normalised scores of the members.
         X : array-like of shape (q, m), optional
-            Feature rows; only read where `needs_X`.
+            Features of the rows; only used if `needs_X`.
         context : array-like of shape (q,) or (q, k), optional
             Their context, if there was one in `fit`.
 
         Returns
         -------
         ndarray of shape (q,)
-            Fused scores, higher = more normal.
+            Fused scores; higher is more normal.
         """
         return self._fuse(*self._query(Z, X, context))
 
     def weights(self, X: ArrayLike, context: ArrayLike | None = None) -> FloatArray:
-        """Return the trust in each member at each row, before its score is seen.
+        """Return the weight of each member for each row.
 
-        It is what the fusion learned, scaled so that the absolute values of a row
-        add up to one. Fusions that learn no trust (the fixed rules, the cascade)
-        say 1/d; the share that a member had in one score is in `contributions`.
+        Weights do not depend on the scores of the row. They are scaled so that the absolute values
+        of a row add up to 1. Fusions without learned weights (fixed rules, cascade) return 1/d.
+        For the share of a member in one fused score see `contributions`.
 
         Parameters
         ----------
         X : array-like of shape (q, m)
-            Feature rows; where not `needs_X` only their number counts.
+            Features of the rows; unless `needs_X`, only their number matters.
         context : array-like of shape (q,) or (q, k), optional
             Their context, if there was one in `fit`.
 
@@ -264,7 +264,7 @@ class BaseFusion(BaseEstimator, ABC):  # type: ignore[misc]
     def contributions(
         self, Z: ArrayLike, X: ArrayLike | None = None, context: ArrayLike | None = None
     ) -> tuple[FloatArray, FloatArray]:
-        """Split the fused scores into a base and one part per member.
+        """Split the fused scores into a base and a contribution of each member.
 
         ``base + C.sum(axis=1)`` equals ``fuse(Z, X, context)``.
 
@@ -273,35 +273,35 @@ class BaseFusion(BaseEstimator, ABC):  # type: ignore[misc]
         Z : array-like of shape (q, d)
             Normalised scores of the members.
         X : array-like of shape (q, m), optional
-            Feature rows; only read where `needs_X`.
+            Features of the rows; only used if `needs_X`.
         context : array-like of shape (q,) or (q, k), optional
             Their context, if there was one in `fit`.
 
         Returns
         -------
         base : ndarray of shape (q,)
-            The part that no member has; zero where the fusion is linear.
+            The part of no member; zero if the fusion is linear.
         C : ndarray of shape (q, d)
-            The part of each member.
+            Contribution of each member.
         """
         return self._contributions(*self._query(Z, X, context))
 
     def local_p(self, X: ArrayLike, context: ArrayLike | None = None) -> FloatArray:
-        """Return the norm p(x) under which the weights at each row were learned.
+        """Return the norm p(x) of the constraint with which the weights of each row were learned.
 
-        Between anchors, each with a norm of its own, it is blended as the weights are.
+        Between anchors with different norms, it is interpolated in the same way as the weights.
 
         Parameters
         ----------
         X : array-like of shape (q, m)
-            Feature rows; where not `needs_X` only their number counts.
+            Features of the rows; unless `needs_X`, only their number matters.
         context : array-like of shape (q,) or (q, k), optional
             Their context, if there was one in `fit`.
 
         Returns
         -------
         ndarray of shape (q,)
-            Norms; NaN for a fusion that has none.
+            Norms; NaN for a fusion without a norm.
         """
         self._require_fitted()
         if self.needs_X:
@@ -309,31 +309,30 @@ class BaseFusion(BaseEstimator, ABC):  # type: ignore[misc]
         return np.full(len(np.asarray(X)), self._p())
 
     def reasons(self) -> list[str]:
-        """Return why each member is trusted as it is, in words.
+        """Return the reasons for the trust in each member, as text.
 
         Returns
         -------
         list of str
-            One text for each member; empty where the fusion has no reason to give.
+            One text for each member; empty if the fusion gives no reasons.
         """
         self._require_fitted()
         return [""] * self.n_members_
 
     def cost(self, shape: Shape) -> Cost:
-        """Return what it takes to learn from rows, and to fuse one.
+        """Return the cost of learning from rows, and of fusing one.
 
-        The scores themselves are counted by the plan.
+        The plan adds the cost of the member scores.
 
         Parameters
         ----------
         shape : Shape
-            The rows.
+            Numbers of rows, columns and members.
 
         Returns
         -------
         Cost
-            Work and bytes by kind. Unless a subclass knows better it is nothing, or the
-            bytes of the rows where it `needs_X`.
+            Work and bytes by kind. By default none, or the bytes of the rows if it `needs_X`.
         """
         return guessed_cost(shape) if self.needs_X else Cost()
 

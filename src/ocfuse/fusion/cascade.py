@@ -1,4 +1,4 @@
-"""Members in turn, cheap ones first: stop as soon as a row is clear."""
+"""Cascade: members in turn, cheap ones first, until a row is decided."""
 
 from collections.abc import Sequence
 
@@ -14,36 +14,34 @@ from ocfuse.validation import check_number
 
 
 class CascadeFusion(BaseFusion):
-    """Ask the members one after the other until two thresholds decide.
+    """Cascade: members score a row in turn until one of two thresholds decides it.
 
-    After stage j the running score is the mean of the first j members. It is
-    turned into the log-odds of its tail probability, the share of the normals
-    whose running score at this stage is lower. At or below the lower threshold
-    the row is anomalous, at or above the upper one it is normal; else the next
-    member is asked. The last stage decides the rest. The fused score is the
-    log-odds at the deciding stage, so that rows decided at different stages are
-    on one scale: at every stage a normal is below the log-odds of t with
-    probability t. Beyond the normals seen in `fit` the log-odds go on as a straight line.
+    After stage j the running score is the mean of the first j members. Its tail probability is the
+    share of normal rows with a lower running score at this stage. If the log-odds of this
+    probability are at or below the lower threshold, the row is an anomaly; at or above the upper
+    one it is normal; else the next member scores it. The last stage decides all other rows. The
+    fused score is the log-odds at the deciding stage. So scores of different stages are on one
+    scale: at every stage a normal row is below the log-odds of t with probability t. Beyond the
+    normal scores of `fit` the log-odds are extrapolated linearly.
 
-    The score does not always rise with a member: a higher first score may end the
-    cascade before a later member could have praised the row even more.
+    The fused score may decrease when the score of a member increases: a higher first score may end
+    the cascade before a later member would have raised the score even more.
 
     Parameters
     ----------
     order : sequence of int, optional
-        The members in the order in which they are asked, cheap ones first; by
-        default the order of the columns.
+        Positions of the members in the order of the stages, cheap ones first; None is the order of
+        the columns.
     low : float, default=0.01
-        Share of the normals that a stage may call anomalous.
+        Share of the normal rows that a stage may call anomalies.
     high : float, default=0.5
-        Share of the normals below the upper threshold of a stage. If there are
-        anomalies in `fit`, the threshold is raised until at most a share `low` of
-        them is above.
+        Share of the normal rows below the upper threshold of a stage. If there are anomalies in
+        `fit`, the threshold is raised until at most a share `low` of the anomalies is above it.
 
     Attributes
     ----------
     order_ : ndarray of shape (d,)
-        The members in the order in which they are asked.
+        Positions of the members in the order of the stages.
     lower_, upper_ : ndarray of shape (d,)
         Thresholds of each stage, in log-odds.
     stage_counts_ : ndarray of shape (d,)
@@ -77,7 +75,7 @@ class CascadeFusion(BaseFusion):
         Returns
         -------
         ndarray of shape (q,)
-            Stages; stage j needs the members ``order_[:j + 1]`` only.
+            Stages; stage j only needs the members ``order_[:j + 1]``.
         """
         scores, _ = self._query(Z, None)
         return self._stages(self._odds(scores))

@@ -1,4 +1,4 @@
-"""Weights from the competence of the members, in closed form at every point."""
+"""Weights from the competence of the members, in closed form for every row."""
 
 import numpy as np
 from sklearn.base import clone
@@ -16,55 +16,51 @@ from ocfuse.validation import GroupsLike, check_number, check_whole
 
 
 class CompetenceFusion(LocalScaleFusion):
-    """Trust the members that win comparisons and agree with other winners.
+    """Fusion with weights from the competence of members and their agreement.
 
-    The competence of a member is its mean rank over the comparisons of the
-    `Evidence`, times its agreement (rank correlation on normals) with the
-    competent members. Where the scores of normals vary from place to place, they
-    are brought to one local scale (see `LocalScale`), and the weights are::
+    The competence of a member is its mean rank in the comparisons of the `Evidence`, times its
+    agreement (rank correlation on normal rows) with the competent members. Scores are relative to
+    the mean and standard deviation of normal scores nearby (see `LocalScale`). The weights are::
 
         w(x) = argmax sum_j a_j sd_j(x) w_j   subject to  ||sd(x) w||_p <= 1,  w >= 0
 
-    which has the solution ``w_j(x) = v_j / sd_j(x)`` with v the point of the
-    lp ball that the competences a point at. The score is
-    ``sum_j w_j(x) (z_j(x) - mean_j(x)) / ||v||_1``: 0 for a typical normal, less
-    for stranger rows. It does not depend on the scale of the members. All normals
-    count alike: of `sample_weight` only the zeros matter.
+    with the solution ``w_j(x) = v_j / sd_j(x)``, where v maximises ``a.v`` in the lp ball. The
+    score is ``sum_j w_j(x) (z_j(x) - mean_j(x)) / ||v||_1``: 0 for a typical normal row, less for
+    unusual ones. It does not depend on the scale of the members. All normal rows have the same
+    weight: of `sample_weight` only the zeros matter.
 
     Parameters
     ----------
     p : float, default=6/5
-        Norm of the ball, from 1 (the most competent member alone) to inf (all
-        members equally).
+        Norm of the constraint, from 1 (only the most competent member) to inf (equal weights).
     n_neighbors : int, default=20
-        Normals that the local scale is taken from, at most one in 15; 0 for one
-        scale everywhere.
+        Number of nearest normal rows for the local scale, at most one in 15; 0 for a global scale.
     shift_prior : float, default=60.0
-        Weight of the global mean against the n of the neighbours; with context, at most.
+        Weight of the global mean, in rows; with context the largest weight.
     scale_prior : float, default=3.0
-        Weight of the global spread.
+        Weight of the global standard deviation, in rows.
     agreement : int, default=3
-        How often competence and agreement are computed from each other; 0 leaves
-        agreement out.
+        Number of iterations in which competence and agreement are computed from each other; 0
+        ignores agreement.
     use_ranks : bool, default=True
-        Compare members by their ranks; False takes the areas under the curve
-        themselves, which one saturated member can decide.
+        Whether to compare members by their ranks. False uses the areas under the ROC curve
+        instead, which a single saturated member can dominate.
     locality : Locality, optional
-        Lets p depend on the place, as in `LocalLpFusion`; by default p is the
-        same everywhere, which was measured to be as good.
+        Makes p depend on the position, as in `LocalLpFusion`. None uses the same p everywhere,
+        which was as good in measurements.
     context_weight : float, optional
-        How far rows are apart in context, if there is one, against all features
-        together. By default 1 if context helps normals to predict the scores of others,
-        of other groups if there are groups, and else 0 (see `learned_scale`).
+        Weight of the context in the distance between rows, relative to all features. None takes 1
+        if context improves the prediction of normal scores by their neighbours (of other groups,
+        if there are groups), else 0.
 
     Attributes
     ----------
     competence_ : ndarray of shape (d,)
-        The competences a, the largest 1.
+        The competences a; the largest is 1.
     trust_ : ndarray of shape (d,)
-        Weights before the local scale, adding up to 1.
+        Weights before the local scale is applied; they add up to 1.
     evidence_ : Evidence
-        What the competences rest on.
+        The comparisons from which the competences were computed.
 
     Examples
     --------
@@ -98,7 +94,7 @@ class CompetenceFusion(LocalScaleFusion):
         self.context_weight = context_weight
 
     def cost(self, shape: Shape) -> Cost:
-        """Return what it takes to learn from rows, and to fuse one."""
+        """Return the cost of learning from rows, and of fusing one."""
         cost = LocalScale.cost(shape, self.n_neighbors)
         if isinstance(self.locality, Locality):
             cost += self.locality.cost(shape)

@@ -1,4 +1,4 @@
-"""A fusion that learns from few known anomalies and still guards against new kinds."""
+"""Fusion that learns from few labelled anomalies, and still detects new kinds."""
 
 from typing import Any
 
@@ -17,37 +17,37 @@ from ocfuse.validation import GroupsLike, check_number
 
 
 class LabelledFusion(BaseFusion):
-    """Add the log-odds of two classifiers to a fusion, the more the more anomalies are known.
+    """Fusion for few labelled anomalies: adds the log-odds of two classifiers to a fusion.
 
     ::
 
         score = arcsinh((P - m) / s) + share min(logit((q_1 + q_2) / 2), typical)
 
-    P is the given fusion, m and s are its mean and standard deviation on the normals.
-    The probabilities of a normal, q_1 and q_2, come from one classifier on the features
-    and one on features and scores; both are learned with equal total weight of the two
-    classes, on columns that are standardised by the normals and tamed by arcsinh.
+    P is the score of the given fusion, m and s are its mean and standard deviation on normal rows.
+    q_1 and q_2 are the probabilities of normal from a classifier of the features and one of
+    features and scores. Both are trained with equal total weight of the two classes, on columns
+    that are standardised with the normal rows and then compressed with arcsinh.
 
-    The log-odds can lower a score, and raise it no further than to what three in four
-    of the normals reach: a row that is unlike all normals is not made normal by being
-    unlike the known anomalies too. That costs some accuracy on the known kinds. More
-    than 6 standard deviations below the normals the first term is linear, so that the
-    log-odds, which are bounded, cannot outvote it.
+    The log-odds may lower a score, but they are capped at the value that three in four normal rows
+    reach. So a row unlike all normal rows does not become normal because it is unlike the known
+    anomalies, too. This costs some accuracy on the known kinds. More than 6 standard deviations
+    below the normal mean the first term is linear, so that the bounded log-odds cannot compensate
+    for it.
 
     `weights` and `local_p` are those of the given fusion.
 
     Parameters
     ----------
     fusion : fusion, optional
-        The fusion to start from; by default ``CompetenceFusion()``. It is fitted on
-        all rows, anomalies included, and is given the evidence.
+        The fusion to start from; None is ``CompetenceFusion()``. It is fitted to all rows,
+        including anomalies, and gets the evidence.
     classifier : scikit-learn classifier, optional
-        Learns from the features; by default a hundred bagged extra trees.
+        Classifier of the features; None is 100 bagged extra trees.
     joint_classifier : scikit-learn classifier, optional
-        Learns from features and scores; by default a regularised logistic regression.
+        Classifier of features and scores; None is a regularised logistic regression.
     share : float, optional
-        Weight of the log-odds; 0 is the fusion alone. By default `default_share` of the
-        number of known anomalies: the more, the larger.
+        Weight of the log-odds; 0 is the fusion alone. None is ``4 k / (k + 40)`` with k labelled
+        anomalies.
 
     Attributes
     ----------
@@ -58,9 +58,9 @@ class LabelledFusion(BaseFusion):
     share_ : float
         Weight of the log-odds.
     typical_ : float
-        Log-odds that three in four normals reach.
+        Log-odds that three in four normal rows reach.
     center_, scale_ : ndarray of shape (m + d + 1,)
-        Mean and standard deviation on the normals: of the features, the scores and P.
+        Mean and standard deviation on normal rows, of the features, the scores and P.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class LabelledFusion(BaseFusion):
         self.share = share
 
     def cost(self, shape: Shape) -> Cost:
-        """Return what it takes to learn from rows, and to fuse one."""
+        """Return the cost of learning from rows, and of fusing one."""
         inner = self.fusion if isinstance(self.fusion, BaseFusion) else CompetenceFusion()
         # features and scores side by side, and tamed; trees are of few rows
         return inner.cost(shape) + Cost(scratch_bytes={"bytes": 2 * NUMBER * shape.cells})

@@ -1,4 +1,4 @@
-"""Local lp fusion: learned weights that change from place to place."""
+"""Local lp fusion: learned weights that depend on the position of a row."""
 
 from dataclasses import replace
 from math import ceil, sqrt
@@ -26,23 +26,22 @@ Kernel = Literal["gaussian", "knn"]
 
 
 class Neighbourhood(BaseEstimator):  # type: ignore[misc]
-    """Weigh training rows by their distance to an anchor, class by class.
+    """Weights of training rows by their distance to an anchor, for each class.
 
     Of the rows of one class, with weights b that add up to B::
 
         c_j(a) = (1 - eta) B b_j K_j(a) / sum_i b_i K_i(a)  +  eta b_j
 
-    so that each class keeps its total weight B at every anchor: few anomalies,
-    even if far away, count as much as they do globally, the nearest ones most.
-    With eta = 1 the weights are b itself, the global problem; with eta > 0 no row
-    vanishes.
+    so that each class has its total weight B at every anchor: a few anomalies, even if far away,
+    have the same total weight as globally, the nearest ones most of it. With eta = 1 the weights
+    are b, as in the global problem; with eta > 0 no row has weight 0.
 
     Parameters
     ----------
     kernel : {"gaussian", "knn"}, default="gaussian"
-        ``K = exp(-2 r^2 / r_k^2)`` with r_k the distance to the k-th neighbour of
-        the class, which is thus two standard deviations away; or 1 for the k
-        nearest (and all as near as the k-th), else 0.
+        ``K = exp(-2 r^2 / r_k^2)`` with r_k the distance to the k-th neighbour of the class, which
+        is two standard deviations; or 1 for the k nearest rows (and all as near as the k-th), else
+        0.
     n_neighbors : int, optional
         The number k, at most the rows of the class; by default
         ``max(10, ceil(sqrt(n)))`` with n the rows of the class.
@@ -86,48 +85,47 @@ class Neighbourhood(BaseEstimator):  # type: ignore[misc]
 
 
 class LocalLpFusion(BaseFusion):
-    """Learn weights per region under a norm that depends on the region.
+    """Local lp fusion: weights and norm of the constraint depend on the position of a row.
 
     At an anchor a, with ``p_a = L(a, p)`` (see `Locality`)::
 
         w(a) = argmin sum_j c_j(a) max(0, 1 - y_j z_j.w)   subject to  ||w||_{p_a} <= 1
 
-    The weights c_j(a) fall with the distance of row j to the anchor, down to a
-    global floor: a share eta of the objective is the global problem. Each class
-    keeps its total weight at every anchor. The weights at x are a softmax blend
-    over the anchors, and the score is ``z.w(x) / ||w(x)||_1``.
+    The row weights c_j(a) decrease with the distance of row j to the anchor; a share eta of the
+    objective is that of the global problem. Each class has the same total weight at every anchor.
+    The weights at x are a softmax interpolation between the anchors, and the fused score is
+    ``z.w(x) / ||w(x)||_1``.
 
-    With eta = 1 and kappa = 1 every anchor has the solution of `LpFusion`.
-    Everything random has a fixed seed.
+    With eta = 1 and kappa = 1 every anchor has the solution of `LpFusion`. All random choices have
+    a fixed seed.
 
     Parameters
     ----------
     p : float, default=2.0
-        Norm where the variability is at its median, from 1 to inf.
+        Norm at median variability, from 1 to inf.
     eta : float, default=0.3
         Share of the global problem, from 0 (local only) to 1 (global).
     kernel : {"gaussian", "knn"} or Neighbourhood, default="gaussian"
-        How the rows around an anchor count; an object sets the number of
-        neighbours too (`ocfuse.fusion.local_lp.Neighbourhood`).
+        Kernel of the row weights around an anchor, or an object that also sets the number of
+        neighbours (`ocfuse.fusion.local_lp.Neighbourhood`).
     anchors : int, "query" or None, default=None
-        Number of anchors, the k-means centres of the normals; by default one per
-        twenty normals, at most 16. "query" learns weights for every row that is
-        asked about, which takes milliseconds per row and keeps the training rows;
-        its problem has the nearest rows of each class and, for the floor, at most
-        256 rows of each class that stand for all.
+        Number of anchors, which are k-means centres of the normal rows. None takes one per twenty
+        normal rows, at most 16. "query" learns weights for every row to score, which takes
+        milliseconds per row and stores the training rows; its problem has the nearest rows of each
+        class and, for the global share, at most 256 rows of each class.
     locality : Locality, optional
-        The norm as a function of the place; by default ``Locality()``.
+        The norm as a function of the position; None is ``Locality()``.
     nonneg : bool, default=True
-        Ask for ``w >= 0``.
+        Whether weights must be ``>= 0``.
     tol : float, default=1e-4
-        Relative gap to which the problems are solved.
+        Relative duality gap to which the problems are solved.
     solver : {"auto", "interior-point", "frank-wolfe", "frank-wolfe-paper"}
-        The method, as in `ocfuse.solvers.solve`.
+        The solver, as in `ocfuse.solvers.solve`.
 
     Attributes
     ----------
     anchors_ : ndarray of shape (K, m)
-        Places of the anchors; K = 0 with ``anchors="query"``.
+        Positions of the anchors; K = 0 with ``anchors="query"``.
     p_ : ndarray of shape (K,)
         Norm at each anchor.
     W_ : ndarray of shape (K, d)
@@ -135,11 +133,11 @@ class LocalLpFusion(BaseFusion):
     gap_ : ndarray of shape (K,)
         Proven relative gap at each anchor.
     status_ : list of str
-        How the solver ended at each anchor.
+        Status of the solver at each anchor.
     n_iter_ : int
-        Iterations of the solver, most of all anchors.
+        Largest number of iterations of the solver at an anchor.
     width_ : float
-        Width h of the blend between anchors.
+        Width h of the interpolation between anchors.
 
     Examples
     --------
@@ -176,7 +174,7 @@ class LocalLpFusion(BaseFusion):
         self.solver = solver
 
     def cost(self, shape: Shape) -> Cost:
-        """Return what it takes to learn from rows, and to fuse one."""
+        """Return the cost of learning from rows, and of fusing one."""
         n, m = shape.rows, shape.columns
         norm = self.locality if isinstance(self.locality, Locality) else Locality()
         locality = norm.cost(shape)

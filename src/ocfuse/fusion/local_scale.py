@@ -33,21 +33,21 @@ MOST_QUERIES = 1000
 
 
 class LocalScale:
-    """Mean and standard deviation of the scores of normals near a point.
+    """Mean and standard deviation of the scores of normal rows near a point.
 
-    Over the k nearest normals at distances r_i, with ``K_i = exp(-r_i^2 / 2 h^2)``
-    and ``n = sum K_i``::
+    Over the k nearest normal rows at distances r_i, with ``K_i = exp(-r_i^2 / 2 h^2)`` and
+    ``n = sum K_i``::
 
         mean_j(x)  = sum_i K_i z_ij / (n + shift_prior)
         sd_j(x)^2  = (sum_i K_i (z_ij - m_j)^2 + scale_prior) / (n + scale_prior)
 
-    with m_j the plain local mean. Both are drawn to 0 and 1, the mean and the
-    spread of all normals; far from all of them n is 0 and nothing is local.
+    with m_j the local mean without prior. Both are shrunk towards 0 and 1, the mean and the
+    standard deviation of all normal rows. Far from all of them n is 0, and both are global.
 
-    How much the mean differs between contexts, if there is context, can be learned:
-    `shift_prior` is then at most the ratio of the variance of the scores in one context to
-    that of their means. What is learned from neighbours, this and the width h, is learned
-    from those of other groups, if there are groups: rows to come are of another, too.
+    With context, the difference of means between contexts is learned: `shift_prior` is then at
+    most the ratio of the variance of the scores in one context to that of their means. With
+    groups, this and the width h are learned from neighbours of other groups, as future rows are of
+    other groups, too.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ class LocalScale:
 
 
 class LocalScaleFusion(BaseFusion):
-    """A fusion that adds up parts of the members, from scores on the local scale of normals.
+    """Base class of fusions that sum up member scores on the local scale of normal rows.
 
     Subclasses have the parameters `n_neighbors`, `shift_prior`, `scale_prior` and
     `context_weight`, as `LocalScale` and `learned_scale` take them.
@@ -202,7 +202,7 @@ class LocalScaleFusion(BaseFusion):
     Attributes
     ----------
     centre_, spread_ : ndarray of shape (d,)
-        Mean and standard deviation of the scores of the normals.
+        Mean and standard deviation of the scores of normal rows.
     scale_ : LocalScale
         Local mean and spread of their standardised scores.
     """
@@ -230,12 +230,12 @@ class LocalScaleFusion(BaseFusion):
     def with_normals(
         self, Z: ArrayLike, X: ArrayLike, context: ArrayLike | None = None
     ) -> "LocalScaleFusion":
-        """Return a copy with the local scale of other normals; all else stays.
+        """Return a copy with the local scale of other normal rows; all else is the same.
 
         Parameters
         ----------
         Z : array-like of shape (n, d)
-            Their normalised scores by members that have not seen them.
+            Normalised scores of normal rows, from members that have not seen them.
         X : array-like of shape (n, m)
             Their features.
         context : array-like of shape (n,) or (n, k), optional

@@ -1,4 +1,4 @@
-"""The locality function L(x, p): where members vary more, the norm is smaller."""
+"""The locality function L(x, p): the norm is smaller where scores vary more."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class NearNormals:
     index : ndarray of shape (q, k)
         Those normals, as rows of `X` and `Z`.
     X : ndarray of shape (n, m)
-        Feature rows of the normals.
+        Features of the normal rows.
     Z : ndarray of shape (n, d)
         Scores of the normals.
     radii : ndarray of shape (n,)
@@ -97,36 +97,35 @@ VARIABILITIES: dict[str, Variability] = {
 
 
 class Locality(BaseEstimator):  # type: ignore[misc]
-    """Choose the norm at a point by the variability around it.
+    """The norm at a point, as a function of the variability around it.
 
-    ``L(x, p) = 1 + (p - 1) kappa^(1 - 2 u)`` with u the share of the training
-    normals whose neighbourhood varies less than that of x (ties count half), so that
-    the norm is p at the median, smaller (sparser weights) where things vary, and
-    larger where they are even. It is clipped to [1 + 1/31, 100]. With kappa = 1
-    the norm is p itself, everywhere.
+    ``L(x, p) = 1 + (p - 1) kappa^(1 - 2 u)``, with u the share of the normal training rows whose
+    neighbourhood varies less than that of x (ties count half). So the norm is p at the median
+    variability, smaller (sparser weights) at higher variability, and larger at lower. It is
+    clipped to [1 + 1/31, 100]. With kappa = 1 the norm is p everywhere.
 
     Parameters
     ----------
     kappa : float, default=4.0
-        Strength: p - 1 is multiplied by `kappa` in the most even place and divided
-        by it in the most varied one. Below 1 the direction is turned round.
+        Strength: p - 1 is multiplied by `kappa` at the lowest variability and divided by it at the
+        highest one. Below 1 the direction is reversed.
     variability : {"score-variance", "density-ratio", "lid", "trace-ratio"} or callable
-        The measure: variance of the members' scores nearby; distance to the
-        neighbours against theirs; local intrinsic dimension; variance of the
-        features nearby. Or a function from `NearNormals` to an array of shape (q,).
+        The measure of variability, in the neighbourhood: variance of the member scores; distance
+        to the neighbours relative to their own; local intrinsic dimension; variance of the
+        features. Or a function from `NearNormals` to an array of shape (q,).
     n_neighbors : int, optional
-        Normals that are nearby; by default ``max(5, ceil(2.5 ln n))``.
+        Number of neighbouring normal rows; None takes ``max(5, ceil(2.5 ln n))``.
 
     Attributes
     ----------
     X_, Z_ : ndarray of shape (r, m) and (r, d)
-        Normals that the neighbourhoods are taken from: all, or 2,000 of them.
+        Normal rows from which neighbours are taken: all, or 2,000 of them.
     k_ : int
-        Number of neighbours in use.
+        Number of neighbours used.
     radii_ : ndarray of shape (r,)
-        Mean distance of each normal to its own neighbours.
+        Mean distance of each normal row to its neighbours.
     levels_ : ndarray of shape (r,)
-        Variability around the normals themselves, increasing.
+        Variability around the normal rows, increasing.
 
     Examples
     --------
@@ -149,19 +148,19 @@ class Locality(BaseEstimator):  # type: ignore[misc]
         self.n_neighbors = n_neighbors
 
     def fit(self, X: ArrayLike, Z: ArrayLike) -> "Locality":
-        """Measure the variability around the normals, each without itself.
+        """Measure the variability around the normal rows, each without itself.
 
         Parameters
         ----------
         X : array-like of shape (n, m)
-            Feature rows of the normals.
+            Features of the normal rows.
         Z : array-like of shape (n, d)
             Their scores.
 
         Returns
         -------
         Locality
-            The fitted object itself.
+            The fitted object.
         """
         check_number(self.kappa, "kappa", 0.0, np.inf, "1 switches locality off.", open_low=True)
         if not np.isfinite(self.kappa):
@@ -204,7 +203,7 @@ class Locality(BaseEstimator):  # type: ignore[misc]
         return np.asarray(np.clip(local, 1.0 + 1.0 / 31.0, 100.0))
 
     def rank(self, X: ArrayLike) -> FloatArray:
-        """Return u: the share of the normals whose neighbourhood varies less.
+        """Return u: the share of normal rows whose neighbourhood varies less.
 
         Parameters
         ----------
@@ -232,7 +231,7 @@ class Locality(BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (q,)
-            Variability; zero where there is no neighbour to measure it on.
+            Variability; zero without a neighbour.
         """
         points = check_table(X, "X", "n_features")
         check_width(points, self.X_.shape[1], "X", "as in fit")
@@ -241,7 +240,7 @@ class Locality(BaseEstimator):  # type: ignore[misc]
         return self._measure(*neighbours(points, self.X_, self.k_))
 
     def cost(self, shape: Shape) -> Cost:
-        """Return what it takes to fit it to normals, and to tell the norm at one row.
+        """Return the cost of fitting to normal rows, and of computing the norm at one row.
 
         Parameters
         ----------

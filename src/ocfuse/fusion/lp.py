@@ -1,4 +1,4 @@
-"""One learned weight vector for the whole space: the global lp fusion."""
+"""Global lp fusion: one learned weight vector for all rows."""
 
 import warnings
 from collections.abc import Callable
@@ -22,27 +22,26 @@ HEAVIEST = 1e18
 
 
 class LpFusion(BaseFusion):
-    """Learn one weight per member under an lp-norm constraint.
+    """Global lp fusion: weights of the members learned with an lp-norm constraint.
 
-    ``w = argmin sum_i c_i max(0, 1 - y_i z_i.w)`` subject to ``||w||_p <= 1`` and,
-    unless signed weights are asked for, ``w >= 0``. The score is
-    ``z.w / ||w||_1``, a weighted mean. Small p selects few members, p = inf
-    trusts all alike.
+    ``w = argmin sum_i c_i max(0, 1 - y_i z_i.w)`` subject to ``||w||_p <= 1`` and, with `nonneg`,
+    ``w >= 0``. The fused score is the weighted mean ``z.w / ||w||_1``. A small p selects few
+    members; with p = inf all weights are nearly equal.
 
-    Without anomalies the scores of the normals must be mostly positive, as after
-    a min-max normalisation: scores with mean zero, such as z-scores, teach
-    nothing. The weights are then equal, and a warning says so.
+    Without anomalies, normal scores must be mostly positive, as after a min-max normalisation.
+    From scores with mean zero, such as z-scores, nothing can be learned; the weights are then
+    equal, and a warning says so.
 
     Parameters
     ----------
     p : float, default=2.0
-        Norm of the constraint, from 1 (sparse) to inf (even).
+        Norm of the constraint, from 1 (sparse weights) to inf (nearly equal weights).
     nonneg : bool, default=True
-        Ask for ``w >= 0``; signed weights can turn a member round.
+        Whether weights must be ``>= 0``; a negative weight reverses a member.
     tol : float, default=1e-4
-        Relative gap to which the problem is solved.
+        Relative duality gap to which the problem is solved.
     solver : {"auto", "interior-point", "frank-wolfe", "frank-wolfe-paper"}
-        The method, as in `ocfuse.solvers.solve`.
+        The solver, as in `ocfuse.solvers.solve`.
 
     Attributes
     ----------
@@ -51,11 +50,11 @@ class LpFusion(BaseFusion):
     gap_ : float
         Proven relative gap.
     status_ : str
-        How the solver ended.
+        Status of the solver.
     n_iter_ : int
         Iterations of the solver.
     solver_ : str
-        The method that produced the weights.
+        The solver that was used.
 
     Examples
     --------
@@ -97,19 +96,18 @@ class LpFusion(BaseFusion):
 
 
 class LeastSquaresFusion(LpFusion):
-    """Learn one weight per member by least squares under an lp-norm constraint.
+    """Least-squares weights of the members, learned with an lp-norm constraint.
 
-    ``w = argmin sum_i c_i (y_i - z_i.w)^2`` subject to ``||w||_p <= 1`` and, unless signed
-    weights are asked for, ``w >= 0``. All else is as in `LpFusion`, whose hinge loss leaves rows
-    alone that are on the right side by a margin, where the square pulls them back to it. It is
-    here so that the two can be compared.
+    ``w = argmin sum_i c_i (y_i - z_i.w)^2`` subject to ``||w||_p <= 1`` and, with `nonneg`,
+    ``w >= 0``. All else is as in `LpFusion`. The hinge loss of `LpFusion` is 0 for rows beyond the
+    margin; the squared loss is not. This class exists to compare the two.
 
     Parameters
     ----------
     p : float, default=2.0
-        Norm of the constraint, from 1 (sparse) to inf (even).
+        Norm of the constraint, from 1 (sparse weights) to inf (nearly equal weights).
     nonneg : bool, default=True
-        Ask for ``w >= 0``; signed weights can turn a member round.
+        Whether weights must be ``>= 0``; a negative weight reverses a member.
     tol : float, default=1e-6
         Gap to which the problem is solved, as a share of the loss of w = 0.
 

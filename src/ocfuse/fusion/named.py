@@ -53,9 +53,9 @@ def make_fusion(spec: str | BaseFusion | None = None) -> BaseFusion:
     ----------
     spec : str, fusion object or None
         "sum" or "mean" (the same), "product", "max", "min", "median", "vote", "trimmed-mean",
-        "aom", "trust", "competence", "lp", "least-squares", "local-lp", "labelled",
-        "cascade", "stacking" or "single-best", each with its defaults; an object is
-        returned as it is; None is ``TrustFusion()``.
+        "aom", "trust", "competence", "lp", "least-squares", "local-lp", "labelled", "cascade",
+        "stacking" or "single-best", each with default parameters. An object is returned unchanged.
+        None is ``TrustFusion()``.
 
     Returns
     -------

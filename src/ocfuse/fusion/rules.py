@@ -1,8 +1,8 @@
 """Fixed rules: sum, max, vote and others, and the single best member.
 
-A fixed rule learns no weight and trusts every member alike. All of them are non-decreasing in
-each member. All but the product and the vote share one form: the fused score is a weighted mean
-of the members, whose weights depend on the order of the scores in the row.
+A fixed rule learns no weights: all members are trusted equally. All rules are non-decreasing in
+each member. All but the product and the vote share one form: the fused score is a weighted mean of
+the members, whose weights depend on the order of the scores in the row.
 """
 
 from abc import abstractmethod
@@ -38,7 +38,7 @@ class _OrderRule(BaseFusion):
 
 
 class SumRule(_OrderRule):
-    """Take the mean of the members: the sum rule, on the scale of one member.
+    """Sum rule: the mean of the member scores.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class SumRule(_OrderRule):
 
 
 class MaxRule(_OrderRule):
-    """Take the most normal opinion: an anomaly must be one for every member.
+    """Maximum of the member scores: a row is an anomaly only if all members agree.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class MaxRule(_OrderRule):
 
 
 class MinRule(_OrderRule):
-    """Take the most anomalous opinion: one member is enough for an alarm.
+    """Minimum of the member scores: one member is enough for an alarm.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class MinRule(_OrderRule):
 
 
 class MedianRule(_OrderRule):
-    """Take the median of the members; of an even number, the middle two count half.
+    """Median of the member scores; of an even number, the mean of the middle two.
 
     Examples
     --------
@@ -94,13 +94,13 @@ class MedianRule(_OrderRule):
 
 
 class TrimmedMean(_OrderRule):
-    """Take the mean of the members that are left without the extreme ones.
+    """Trimmed mean: the mean of the member scores without the extreme ones.
 
     Parameters
     ----------
     share : float, default=0.2
-        Share of the members left out at each end, at most one half; rounded down
-        to whole members, so that few members may lose none.
+        Share of the members left out at each end, at most one half. The number is rounded down, so
+        that with few members none may be left out.
 
     Examples
     --------
@@ -123,17 +123,17 @@ class TrimmedMean(_OrderRule):
 
 
 class AverageOfMaximum(_OrderRule):
-    """Average, over random groups of members, the strongest alarm of each group.
+    """Average of maximum (AOM): the mean over random groups of members of their lowest score.
 
-    The rule is named after the maximum of *anomaly* scores; here, where higher =
-    more normal, it is the mean over the groups of the group's minimum.
+    The rule is named after the maximum of *anomaly* scores. Here higher is more normal, so the
+    minimum of each group is taken.
 
     Parameters
     ----------
     n_groups : int, optional
-        Number of groups; by default so many that a group has about three members.
+        Number of groups; None makes groups of about three members.
     random_state : int, RandomState or None, default=0
-        Draws the groups, once, in `fit`. None draws them anew in every fit.
+        Seed with which `fit` draws the groups. None draws different groups in every fit.
 
     Attributes
     ----------
@@ -179,20 +179,18 @@ class AverageOfMaximum(_OrderRule):
 
 
 class ProductRule(BaseFusion):
-    """Multiply the members' tail probabilities, in logarithms.
+    """Product rule: the mean logarithm of the tail probabilities of the members.
 
-    ``fused(z) = 1/d sum_j log F_j(z_j)``, the logarithm of the geometric mean.
-    ``F_j`` is the logistic distribution function with the mean and the standard
-    deviation of member j on the normals, so that any increasing affine
-    normalisation of the scores gives the same result. Far below the normals the
-    logarithm goes on as a straight line: it is finite, and of two far anomalies
-    the farther one keeps the lower score. A member that is constant on the
-    normals keeps its own unit.
+    ``fused(z) = 1/d sum_j log F_j(z_j)``, the logarithm of the geometric mean. ``F_j`` is the
+    logistic distribution function with the mean and the standard deviation of member j on normal
+    rows. So any increasing affine normalisation of the scores gives the same result. Far below the
+    normal scores the logarithm is linear: it is finite, and of two far anomalies the farther one
+    has the lower score. A member that is constant on normal rows is not rescaled.
 
     Attributes
     ----------
     mean_, scale_ : ndarray of shape (d,)
-        Centre and scale of each member's logistic distribution.
+        Mean and scale of the logistic distribution of each member.
 
     Examples
     --------
@@ -219,18 +217,17 @@ class ProductRule(BaseFusion):
 
 
 class MajorityVote(BaseFusion):
-    """Count the members that call a row normal.
+    """Majority vote: the share of the members that call a row normal.
 
-    The fused score is the share of the members whose score is at least their
-    threshold. It is a pure vote: it has d + 1 values, and rows with as many
-    votes tie.
+    A member calls a row normal if its score is at least the threshold of the member. The fused
+    score has only d + 1 values; rows with the same number of votes have the same score.
 
     Parameters
     ----------
     threshold : float or array-like of shape (d,), optional
-        Thresholds; by default each member's is fitted to the normals.
+        Threshold of the members, or of each member. None sets them from normal rows.
     rate : float, default=0.05
-        Share of the normals that a fitted threshold lets a member reject.
+        Share of the normal rows below a threshold set by `fit`.
 
     Attributes
     ----------
@@ -284,9 +281,9 @@ def _middle(Z: FloatArray, n_trimmed: int) -> FloatArray:
 
 
 class SingleBest(BaseFusion):
-    """Take the member that tells normals from anomalies best, alone.
+    """Scores of the one member that separates normal rows from anomalies best.
 
-    The anomalies may be known or generated; of equal members the first is taken.
+    The anomalies may be labelled or generated. Of equally good members the first is taken.
 
     Parameters
     ----------
@@ -296,9 +293,9 @@ class SingleBest(BaseFusion):
     Attributes
     ----------
     quality_ : ndarray of shape (d,)
-        Criterion of each member.
+        Value of the criterion for each member.
     best_ : int
-        The member that is taken.
+        Position of the chosen member.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A classifier on top of the members' scores."""
+"""Stacking: a classifier of the member scores."""
 
 import warnings
 from typing import Any
@@ -15,23 +15,22 @@ from ocfuse.system.packages import slow
 
 
 class StackedFusion(BaseFusion):
-    """Train a classifier to tell normals from anomalies by their scores.
+    """Stacking: a classifier separates normal rows from anomalies by their member scores.
 
-    The fused score is the classifier's `decision_function` or, if it has none,
-    the log-odds of its probability of +1. It needs anomalies, known or generated.
+    The fused score is the `decision_function` of the classifier or, if it has none, the log-odds
+    of its probability of +1. It needs anomalies, labelled or generated.
 
-    The classifier knows nothing of the sign rule. Where members agree, a linear
-    one may give some of them negative coefficients, and then a row that every
-    member puts far below the normals can score as the most normal of all. No
-    other fusion here does that, unless signed weights are asked for
-    (``nonneg=False``). Use it for anomalies like those it was trained on, not as
-    the only guard against new ones.
+    The classifier does not know that higher scores are more normal. If members agree, a linear
+    classifier may give some of them negative coefficients. Then a row that all members score far
+    below normal rows may have the highest fused score. No other fusion does that, except with
+    ``nonneg=False``. Use stacking for anomalies like those of training, not as the only detector
+    of new kinds.
 
     Parameters
     ----------
     classifier : scikit-learn classifier, optional
-        Cloned, never fitted itself; by default a strongly regularised logistic
-        regression with balanced classes.
+        A clone of it is fitted. None is a strongly regularised logistic regression with balanced
+        classes.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Trust learned from other data sets: weights from how members behave on normal rows."""
+"""Trust learned on other data sets: weights from the behaviour of members on normal rows."""
 
 import json
 from copy import copy
@@ -32,65 +32,64 @@ RATES = (0.02, 0.05, 0.1, 0.2, 0.4)
 
 
 class TrustFusion(LocalScaleFusion):
-    """Trust a member as far as members that behaved like it deserved on other data sets.
+    """The default fusion: weights predicted from the behaviour of members on normal rows.
 
-    What can be seen of member j without any anomaly is a vector x_j (see `behaviour`): how well
-    it tells normals from each kind of pseudo-anomaly, compared with the other members; how far it
-    remembers the rows that it has seen; how much it agrees with the others. The weights are
-    log-linear in it::
+    The behaviour of member j without any anomaly is a vector x_j (see `behaviour`): how well it
+    separates normal rows from each kind of pseudo-negative, compared with the other members; how
+    much better it scores rows that it has seen; how much it agrees with the others. The weights
+    are log-linear in it::
 
         w_j = exp(b . x_j) / sum_i exp(b . x_i)
 
     The coefficients b are the same for every table. They were learned on one-class tasks of many
-    public data sets, where the anomalies are known, so that the fused scores find those best. No
-    member is known by name, so that any detector can be one. ``make train-trust`` learns b anew;
-    the page "trust" of the documentation has the data, and the results on data sets that b was
-    not learned from.
+    public data sets, so that the fused scores find the known anomalies best. They do not depend on
+    the names of members, so any detector can be a member. ``make train-trust`` learns b again; the
+    page "trust" of the documentation has the data, and results on data sets that b was not learned
+    on.
 
     The score is ``1 - sum_j w_j v_j(x)`` with v_j the negative logarithm of the probability that a
-    normal scores lower on the local scale (see `LocalScale` and `TailScale`). For normals v_j is 1
-    on average: a typical row has the score 0, stranger ones less. All normals count alike: of
-    `sample_weight` only the zeros matter. Rows with y = -1 are not learned from.
+    normal row scores lower on the local scale (see `LocalScale` and `TailScale`). For normal rows
+    v_j is 1 on average: a typical row has the score 0, unusual ones less. All normal rows have the
+    same weight: of `sample_weight` only the zeros matter. Rows with y = -1 are not learned.
 
     Parameters
     ----------
     strength : float, default=1.0
-        Factor of b: 0 weighs all members equally, more than 1 trusts fewer of them.
+        Factor of b: 0 gives equal weights, more than 1 concentrates weight on fewer members.
     n_neighbors : int, default=20
-        Normals that the local scale is taken from, at most one in 15; 0 for one
-        scale everywhere.
+        Number of nearest normal rows for the local scale, at most one in 15; 0 for a global scale.
     shift_prior : float, default=60.0
-        Weight of the global mean against the n of the neighbours; with context, at most.
+        Weight of the global mean, in rows; with context the largest weight.
     scale_prior : float, default=3.0
-        Weight of the global spread.
+        Weight of the global standard deviation, in rows.
     context_weight : float, optional
-        How far rows are apart in context, if there is one, against all features
-        together. By default 1 if context helps normals to predict the scores of others,
-        of other groups if there are groups, and else 0 (see `learned_scale`).
+        Weight of the context in the distance between rows, relative to all features. None takes 1
+        if context improves the prediction of normal scores by their neighbours (of other groups,
+        if there are groups), else 0.
     coefficients : str, optional
-        JSON file of other coefficients, as ``make train-trust`` writes it. By default those that
-        come with the package.
+        JSON file with other coefficients, written by ``make train-trust``. None takes those of the
+        package.
 
     Attributes
     ----------
     trust_ : ndarray of shape (d,)
         The weights w, which add up to 1.
     evidence_ : Evidence or None
-        The comparisons, if there were any.
+        The comparisons; None if there were none.
     behaviour_ : ndarray of shape (d, 12)
         The vectors x_j.
     parts_ : ndarray of shape (d, 12)
-        ``strength * b * x_j``: what each of them adds to the logarithm of the weight.
+        ``strength * b * x_j``: the terms of the logarithm of each weight.
     scale_ : LocalScale
         Local mean and spread of the scores.
     tail_ : TailScale
-        From local scores to v.
+        Map from local scores to v.
     shift_ : ndarray of shape (d,)
-        What `adapted` has added to the logarithm of the weights; 0 after a fit.
+        Numbers that `adapted` added to the logarithm of the weights; 0 after a fit.
     n_adapted_ : int
-        Number of unlabelled rows that it was adapted to.
+        Number of unlabelled rows used by `adapted`.
     sureness_ : float
-        How sure these rows were, from 0 to 1.
+        How certain the result of `adapted` is, from 0 to 1.
 
     Examples
     --------
@@ -121,11 +120,11 @@ class TrustFusion(LocalScaleFusion):
         self.coefficients = coefficients
 
     def cost(self, shape: Shape) -> Cost:
-        """Return what it takes to learn from rows, and to fuse one."""
+        """Return the cost of learning from rows, and of fusing one."""
         return LocalScale.cost(shape, self.n_neighbors)
 
     def reasons(self) -> list[str]:
-        """Return why each member is trusted more or less than the others, in words.
+        """Return why each member is trusted more or less than the others, as text.
 
         Returns
         -------
@@ -198,29 +197,29 @@ class TrustFusion(LocalScaleFusion):
         return self.tail_.at(self._local(*self._query(Z, X, context)))
 
     def adapted(self, normals: FloatArray, rows: FloatArray) -> "TrustFusion":
-        """Return a copy whose trust is drawn to members that find more in unlabelled rows.
+        """Return a copy that trusts members more that find more anomalies in unlabelled rows.
 
-        If a share pi of the rows are anomalies, a member that alarms on a share f of the normals
-        alarms on ``(1 - pi) f + pi TPR(f)`` of them. pi and f are the same for all members, so
-        their alarms rank them by TPR, and no label is needed. Member j is judged by the mean over
-        `RATES` of its alarms beyond f, divided by the square root of f, minus the mean over the
-        members, in units of their standard deviation: e_j. The logarithm of its weight moves by
-        s e_j. The sureness s is a product of two: the share of the variance of e over members
-        that chance does not explain; and how far the trusted members together alarm more than on
-        normals, from 0 at one standard error to 1 at two. Without anomalies among the rows
-        nothing changes.
+        Suppose a share pi of the rows are anomalies. A member that raises alarms on a share f of
+        normal rows raises alarms on ``(1 - pi) f + pi TPR(f)`` of all rows. With pi and f the same
+        for all members, the number of alarms ranks members by TPR without labels. Let e_j be the
+        mean over `RATES` of the share of alarms of member j beyond f, divided by the square root
+        of f, standardised over the members. ``s e_j`` is added to the logarithm of the weight. The
+        factor s (`sureness_`) is the product of two numbers: the share of the variance of e over
+        members that chance does not explain; and how clearly the trusted members together raise
+        more alarms than on normal rows, from 0 at one standard error to 1 at two. Without
+        anomalies among the rows nothing changes.
 
         Parameters
         ----------
         normals : ndarray of shape (n, d)
-            `values` of normals that the fusion has not learned from.
+            `values` of normal rows that the fusion has not learned.
         rows : ndarray of shape (q, d)
             `values` of the unlabelled rows.
 
         Returns
         -------
         TrustFusion
-            The copy. What an earlier call has learned is not kept.
+            The copy. The result of an earlier call is not kept.
         """
         self._require_fitted()
         fresh = copy(self)
@@ -304,12 +303,12 @@ def _difference(rows: FloatArray, normals: FloatArray) -> tuple[Any, Any]:
 
 
 def behaviour(Z: FloatArray, evidence: Evidence | None) -> FloatArray:
-    """Return what is known of every member without an anomaly.
+    """Return the behaviour of each member, as known without anomalies.
 
     Parameters
     ----------
     Z : ndarray of shape (n, d)
-        Out-of-fold scores of normals.
+        Out-of-fold scores of normal rows.
     evidence : Evidence or None
         Areas under the ROC curve against pseudo-anomalies, and of rows seen against rows unseen.
 

@@ -20,7 +20,9 @@ app = typer.Typer(
 
 @app.command("paper")
 def paper_command(
-    quick: Annotated[bool, typer.Option("--quick", help="At most 3 repetitions: minutes.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Run at most 3 repetitions; takes minutes.")
+    ] = False,
     sets: Annotated[str | None, typer.Option(help="Sets, such as D1,D5; by default all.")] = None,
     seeds: Annotated[int, typer.Option(help="Repetitions.")] = 10,
     jobs: Annotated[int, typer.Option(help="Processes, of one thread each.", min=1)] = 2,
@@ -29,7 +31,7 @@ def paper_command(
         Path, typer.Option(help="Folder of the results of other benchmarks, if there are any.")
     ] = Path("benchmarks/results"),
 ) -> None:
-    """Run every system of the paper's tables; a run that was stopped goes on where it was."""
+    """Run every system of the paper's tables. A run that was stopped continues."""
     run(sets, min(seeds, 3) if quick else seeds, jobs, out, others)
 
 

@@ -27,7 +27,8 @@ def _check_out(out: Path) -> Path:
 @app.command("simulate")
 def simulate_command(
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="Folder of the recordings.", callback=_check_out)
+        Path,
+        typer.Option("--out", "-o", help="Folder to write the recordings to.", callback=_check_out),
     ],
     runs: Annotated[
         int,

@@ -1,9 +1,8 @@
-"""How good scores and predictions are, of rows that stand alone and of sequences.
+"""Measures of scores and predictions, for independent rows and for sequences.
 
-Labels and predictions are +1 (normal) and -1 (anomaly), a higher score is more normal,
-everywhere, and a rate that does not exist, because its class is absent, is an error and never a
-silent 0 or NaN. Everything here takes arrays, or is a scorer for scikit-learn; it must not know
-which detector gave the scores.
+Labels and predictions are +1 (normal) and -1 (anomaly), a higher score is more normal, and a
+measure that needs an absent class raises an error; it is never a silent 0 or NaN. All functions
+take arrays, or return scorers for scikit-learn; they must not know which detector gave the scores.
 """
 
 from ocfuse.metrics.ranges import (

@@ -1,10 +1,10 @@
-"""How well anomalies that last for a while are found: volumes under the surface, ranges, events.
+"""Measures for sequences with lasting anomalies: volumes under surfaces, ranges, events.
 
-An *event* is a stretch of samples with label -1, an *episode* one of predictions -1. Both end
-where a run ends. Every measure is blind to something, and says to what.
+An *event* is a sequence of consecutive samples with label -1, an *episode* one with predictions
+-1. Both end where a run ends. Every measure ignores something, and its documentation says what.
 
-Left out on purpose is point-adjustment, which calls all of an event found once one of its samples
-is: where events are long, random scores then reach an F1 near 1 (Kim et al., AAAI 2022).
+There is no point-adjustment. It counts all of an event as found once one of its samples is, so
+that with long events random scores reach an F1 near 1 (Kim et al., AAAI 2022).
 """
 
 from dataclasses import dataclass
@@ -29,16 +29,16 @@ def vus_roc(
 ) -> float:
     """Return the volume under the ROC surface of a sequence.
 
-    Labels are rarely exact to the sample, and an alarm just before or after an event is worth
-    something. So every event gets a buffer on both sides, of half a width, along which the label
-    falls with the root of the distance. Recall, by these soft labels, is multiplied by the share
-    of events that are met at all; alarms in a buffer count half as something that was to be
-    found. The area under the curve is averaged over all widths from 0 to `window` (Paparrizos et
-    al., VLDB 2022, as their package `vus` counts it since).
+    Labels are rarely exact to the sample, and an alarm just before or after an event is useful. So
+    every event has a buffer of half a width on both sides, in which the label falls with the
+    square root of the distance. Recall of these soft labels is multiplied by the share of events
+    with an alarm; alarms in a buffer count half as true positives. The area under the curve is
+    averaged over all widths from 0 to `window` (Paparrizos et al., VLDB 2022, with the formulas of
+    their package `vus`).
 
-    Blind to: when in an event the alarm comes, and whether an event brings one alarm or ten. An
-    event counts by its length. Random scores get more than 0.5, the more the shorter events are
-    for the window: 0.58 with events of 30 samples and a window of 20, 0.71 with events of 5.
+    Ignores when in an event the alarm comes, and how many alarms an event has. Longer events count
+    more. Random scores get more than 0.5, the more the shorter events are relative to the window:
+    0.58 with events of 30 samples and a window of 20, 0.71 with events of 5.
 
     Parameters
     ----------
@@ -47,18 +47,18 @@ def vus_roc(
     scores : array-like of shape (n,)
         Higher is more normal.
     window : int
-        Largest width of the buffers, in samples: the usual length of an anomaly, or the period of
-        the sequence. 0 is the area without buffers, which still counts events that are met.
+        Largest width of the buffers in samples, such as the usual length of an anomaly or the
+        period of the sequence. With 0 there are no buffers, but recall is still multiplied by the
+        share of events with an alarm.
     runs : array-like of shape (n,), default=None
-        Run of every sample, where several follow each other: no event and no buffer goes beyond
-        its run.
+        Run of each sample, if there are several. Events and buffers end where their run ends.
     n_thresholds : int, default=None
-        Thresholds that are tried, evenly by rank. None tries all. Published values have 250.
+        Number of thresholds, evenly spaced in rank. None uses all. Published values use 250.
 
     Returns
     -------
     float
-        1 for perfect scores; at most 1.
+        The volume, at most 1; 1 for perfect scores.
 
     Examples
     --------
@@ -81,9 +81,9 @@ def vus_pr(
 ) -> float:
     """Return the volume under the precision-recall surface of a sequence.
 
-    The same as `vus_roc` with the average precision of finding anomalies instead of the area under
-    the ROC curve, which false alarms among many normal samples hardly change. Random scores get
-    about the share of anomalous samples: report it beside it.
+    As `vus_roc`, but with the average precision of finding anomalies. The area under the ROC curve
+    hardly changes with false alarms if most samples are normal; this measure does. Random scores
+    get about the share of anomalous samples, so report that share too.
 
     Parameters
     ----------
@@ -94,14 +94,14 @@ def vus_pr(
     window : int
         Largest width of the buffers, in samples (see `vus_roc`).
     runs : array-like of shape (n,), default=None
-        Run of every sample, where several follow each other.
+        Run of each sample, if there are several.
     n_thresholds : int, default=None
-        Thresholds that are tried, evenly by rank. None tries all. Published values have 250.
+        Number of thresholds, evenly spaced in rank. None uses all. Published values use 250.
 
     Returns
     -------
     float
-        At most 1.
+        The volume, at most 1.
 
     Examples
     --------
@@ -121,14 +121,14 @@ def range_recall(
     alpha: float = 0.0,
     bias: str = "flat",
 ) -> float:
-    """Return the mean over events of how much of each is found (Tatbul et al., NeurIPS 2018).
+    """Return the mean share of each event that is found (Tatbul et al., NeurIPS 2018).
 
-    ``alpha`` for an event that is met at all, and ``1 - alpha`` times the share of it that is
-    covered, divided by the number of episodes that cover it. Every event counts the same,
-    however long it is.
+    An event scores ``alpha`` if any of its samples has an alarm, plus ``1 - alpha`` times the
+    share of its samples with an alarm, divided by the number of episodes in it. All events have
+    the same weight, whatever their length.
 
-    Blind to: false alarms (see `range_precision`), and to an alarm that comes a sample too early
-    or late, which is not found.
+    Ignores false alarms (see `range_precision`). An alarm one sample before or after an event does
+    not count.
 
     Parameters
     ----------
@@ -137,11 +137,11 @@ def range_recall(
     predictions : array-like of shape (n,)
         Predictions, +1 and -1.
     runs : array-like of shape (n,), default=None
-        Run of every sample, where several follow each other.
+        Run of each sample, if there are several.
     alpha : float, default=0.0
-        Weight of meeting an event at all, from 0 to 1.
+        Weight, from 0 to 1, of having any alarm in an event.
     bias : {"flat", "front", "back"}, default="flat"
-        Whether samples of an event count alike, the first ones most, or the last ones.
+        Whether all samples of an event count the same, the first ones most, or the last ones most.
 
     Returns
     -------
@@ -167,13 +167,13 @@ def range_precision(
     runs: ArrayLike | None = None,
     bias: str = "flat",
 ) -> float:
-    """Return the mean over episodes of how much of each is within events.
+    """Return the mean share of each episode that lies within events.
 
-    The share of an episode that lies in events, divided by the number of events that it lies in
-    (Tatbul et al., NeurIPS 2018). Every episode counts the same, however long it is.
+    The share of an episode that lies in events is divided by the number of these events (Tatbul et
+    al., NeurIPS 2018). All episodes have the same weight, whatever their length.
 
-    Blind to: events without an alarm (see `range_recall`), and how near a false alarm is to an
-    event. Many short episodes within one event all count as right.
+    Ignores events without an alarm (see `range_recall`), and how near a false alarm is to an
+    event. Many short episodes within one event all count as correct.
 
     Parameters
     ----------
@@ -182,9 +182,10 @@ def range_precision(
     predictions : array-like of shape (n,)
         Predictions, +1 and -1; alarms must occur.
     runs : array-like of shape (n,), default=None
-        Run of every sample, where several follow each other.
+        Run of each sample, if there are several.
     bias : {"flat", "front", "back"}, default="flat"
-        Whether samples of an episode count alike, the first ones most, or the last ones.
+        Whether all samples of an episode count the same, the first ones most, or the last ones
+        most.
 
     Returns
     -------
@@ -204,26 +205,27 @@ def range_precision(
 
 @dataclass(frozen=True)
 class EventScores:
-    """Events found and missed, alarms right and false, and delays, of one or several runs.
+    """Result of `event_scores`: events found and missed, false alarms, and delays.
 
     Attributes
     ----------
     n_events, n_found : int
-        Events, and how many have an alarm within `tolerance` samples.
+        Number of events, and of those with an alarm within `tolerance` samples.
     n_episodes, n_false : int
-        Episodes of alarms, and how many meet no event.
+        Number of episodes of alarms, and of those without an event.
     recall : float
         ``n_found / n_events``.
     precision : float
-        Share of the episodes that meet an event; NaN without alarms.
+        Share of the episodes with an event; NaN without alarms.
     sample_precision : float
-        Share of the samples with an alarm that are within `tolerance` of an event; NaN without.
+        Share of the samples with an alarm that are within `tolerance` of an event; NaN without
+        alarms.
     composite_f1 : float
-        Harmonic mean of `recall` and `sample_precision` (Garg et al., 2021): to raise alarms
-        everywhere finds all events, and costs precision. 0 without alarms.
+        Harmonic mean of `recall` and `sample_precision` (Garg et al., 2021): alarms everywhere
+        find all events, but have a low precision. 0 without alarms.
     delays : ndarray of shape (n_events,)
-        From the beginning of each event to its first alarm, NaN for those not found; an alarm
-        before, within the tolerance or still on, counts as no delay.
+        Time from the beginning of each event to its first alarm; NaN for events not found. The
+        delay is 0 if an alarm comes before, within the tolerance, or is still on.
     """
 
     n_events: int
@@ -255,10 +257,11 @@ def event_scores(
 ) -> EventScores:
     """Count events found, false alarms and delays.
 
-    This is what an operator asks: was it seen, how late, and how often was there nothing.
+    These are the questions of an operator: which events were found, how late, and how many alarms
+    were false.
 
-    Blind to: how much of an event is covered, as one sample of it is enough. An alarm that is
-    always on finds everything at once; `composite_f1` says so, `recall` and `delays` do not.
+    Ignores how much of an event is covered: one sample is enough. An alarm that is always on finds
+    everything at once; only `composite_f1` shows that, `recall` and `delays` do not.
 
     Parameters
     ----------
@@ -267,17 +270,17 @@ def event_scores(
     predictions : array-like of shape (n,)
         Predictions, +1 and -1.
     runs : array-like of shape (n,), default=None
-        Run of every sample, where several follow each other.
+        Run of each sample, if there are several.
     time : array-like of shape (n,), default=None
         Times of the samples, numbers or dates, which must not go back within a run; delays are
         then in their units, or in seconds for dates. None counts samples.
     tolerance : int, default=0
-        Samples by which an alarm may miss an event, before or after it.
+        Most samples between an alarm and an event that it still finds, before or after it.
 
     Returns
     -------
     EventScores
-        In one line: ``print(event_scores(y, predictions))``.
+        The counts and delays; ``print(event_scores(y, predictions))`` prints one line.
 
     Examples
     --------

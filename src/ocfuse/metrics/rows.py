@@ -1,4 +1,4 @@
-"""How good scores and predictions of rows that stand alone are."""
+"""Measures of scores and predictions of independent rows."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,9 +11,8 @@ from ocfuse.system.packages import slow
 def auc(y: ArrayLike, scores: ArrayLike) -> float:
     """Return the area under the ROC curve.
 
-    The probability that a random normal scores higher than a random anomaly,
-    ties counting half. For every threshold it is at least TPR times TNR, the
-    square of `gmean`.
+    It is the probability that a random normal row scores higher than a random anomaly; ties count
+    half. For every threshold it is at least TPR times TNR, the square of `gmean`.
 
     Parameters
     ----------
@@ -40,9 +39,8 @@ def auc(y: ArrayLike, scores: ArrayLike) -> float:
 def average_precision(y: ArrayLike, scores: ArrayLike, positive: int = -1) -> float:
     """Return the average precision of finding one class.
 
-    It depends on how frequent that class is: random scores get its share, and
-    even the worst order gets 0.744 with 60 rows of it against 7. Report it
-    beside the share.
+    It depends on the share of that class: random scores get about this share, and with 60 rows of
+    the class and 7 others even the worst order gets 0.744. So report the share too.
 
     Parameters
     ----------
@@ -51,7 +49,7 @@ def average_precision(y: ArrayLike, scores: ArrayLike, positive: int = -1) -> fl
     scores : array_like of shape (n,)
         Higher is more normal, whichever class is positive.
     positive : {-1, 1}, default=-1
-        The class to be found: anomalies, by their low scores, or normals.
+        The class to find: -1 for anomalies (low scores), 1 for normal rows (high scores).
 
     Returns
     -------
@@ -74,7 +72,7 @@ def average_precision(y: ArrayLike, scores: ArrayLike, positive: int = -1) -> fl
 
 
 def gmean(y: ArrayLike, predictions: ArrayLike) -> float:
-    """Return the geometric mean of the two hit rates, sqrt(TPR TNR).
+    """Return the G-mean, sqrt(TPR TNR): the geometric mean of the hit rates of both classes.
 
     Parameters
     ----------
@@ -103,7 +101,7 @@ def gmean(y: ArrayLike, predictions: ArrayLike) -> float:
 def best_gmean(y: ArrayLike, scores: ArrayLike) -> float:
     """Return the G-mean at the best threshold, chosen with the true labels.
 
-    An upper reference, which no threshold set beforehand can pass.
+    It is an upper bound: no threshold that is set beforehand has a higher G-mean.
 
     Parameters
     ----------
@@ -132,12 +130,12 @@ def best_gmean(y: ArrayLike, scores: ArrayLike) -> float:
 
 
 def false_alarm_rate(y: ArrayLike, predictions: ArrayLike) -> float:
-    """Return the share of normals that are predicted to be anomalies.
+    """Return the share of normal rows that are predicted as anomalies.
 
     Parameters
     ----------
     y : array_like of shape (n,)
-        True labels; normals must occur.
+        True labels; normal rows must occur.
     predictions : array_like of shape (n,)
         Predicted labels.
 
@@ -156,7 +154,7 @@ def false_alarm_rate(y: ArrayLike, predictions: ArrayLike) -> float:
 
 
 def missed_alarm_rate(y: ArrayLike, predictions: ArrayLike) -> float:
-    """Return the share of anomalies that are predicted to be normal.
+    """Return the share of anomalies that are predicted as normal.
 
     Parameters
     ----------

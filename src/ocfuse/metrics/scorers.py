@@ -1,8 +1,8 @@
-"""Scorers for cross-validation and searches of scikit-learn, and labels in other codings.
+"""Scorers for cross-validation and searches of scikit-learn; conversion of labels.
 
-scikit-learn's own scorers take the larger label, +1, for the class to be found. For ``"roc_auc"``
-that makes no difference. ``"average_precision"``, ``"f1"``, ``"precision"`` and ``"recall"`` then
-say how well *normal* rows are found, which is easy, as most rows are normal.
+The scorers of scikit-learn take the larger label, +1, as the positive class. For ``"roc_auc"``
+this makes no difference. But ``"average_precision"``, ``"f1"``, ``"precision"`` and ``"recall"``
+then measure how well *normal* rows are found, which is easy, as most rows are normal.
 """
 
 from collections.abc import Callable
@@ -29,23 +29,24 @@ MEASURES: dict[str, tuple[str, Callable[..., float], int]] = {
 
 
 def as_labels(y: ArrayLike, *, normal: Any = None, anomaly: Any = None) -> Int64Array:
-    """Return labels in our coding: +1 normal, -1 anomaly, 0 unknown.
+    """Convert labels: +1 normal, -1 anomaly, 0 unknown.
 
-    With these `fit`, our measures and the scorers of scikit-learn mean the same.
+    `fit` of detectors, the measures of this package and scikit-learn's scorers take these labels.
 
     Parameters
     ----------
     y : array-like of shape (n,)
         Labels in any coding. None, NaN and empty text are unknown.
     normal : object or collection of them, default=None
-        Label or labels that are normal; all others are anomalies.
+        Label or labels that mean normal; all others mean anomaly.
     anomaly : object or collection of them, default=None
-        Label or labels that are anomalies; all others are normal. With both, others are unknown.
+        Label or labels that mean anomaly; all others mean normal. If both are given, others are
+        unknown.
 
     Returns
     -------
     ndarray of shape (n,)
-        The labels.
+        Labels +1, -1 and 0.
 
     Examples
     --------
@@ -83,22 +84,23 @@ def as_labels(y: ArrayLike, *, normal: Any = None, anomaly: Any = None) -> Int64
 def scorer(measure: str = "auc", *, normal: Any = None, anomaly: Any = None) -> "Scorer":
     """Return a scorer for `cross_val_score`, `GridSearchCV` and others of scikit-learn.
 
-    Rows whose label is unknown are not judged. It works for any detector whose scores are higher
-    for more normal rows, such as those of scikit-learn.
+    Rows with an unknown label are not used. It works for any detector whose scores are higher for
+    more normal rows, such as those of scikit-learn.
 
     Parameters
     ----------
     measure : str, default="auc"
         "auc", "average_precision" (of finding anomalies), "best_gmean", "gmean",
-        "false_alarm_rate" or "missed_alarm_rate"; the last two with a minus sign, as more is
-        better in a search.
+        "false_alarm_rate" or "missed_alarm_rate"; the last two with a minus sign, as a search
+        maximises the score.
     normal, anomaly : object or collection of them, default=None
-        What labels mean, as in `as_labels`. None of both: +1 normal, -1 anomaly, 0 unknown.
+        Meaning of the labels, as in `as_labels`. If both are None: +1 normal, -1 anomaly, 0
+        unknown.
 
     Returns
     -------
     Scorer
-        To be given as ``scoring=``.
+        Scorer for ``scoring=``.
 
     Examples
     --------
@@ -116,14 +118,14 @@ def scorer(measure: str = "auc", *, normal: Any = None, anomaly: Any = None) -> 
 
 @dataclass(frozen=True)
 class Scorer:
-    """A measure of a fitted detector on labelled rows; `scorer` makes it.
+    """Measure of a fitted detector on labelled rows; returned by `scorer`.
 
     Attributes
     ----------
     measure : str
         Name of the measure.
     normal, anomaly : object
-        What labels mean, as in `as_labels`.
+        Meaning of the labels, as in `as_labels`.
     """
 
     measure: str

@@ -1,7 +1,7 @@
-"""Pseudo-anomalies: rows unlike the normal ones, for when no anomaly is known.
+"""Pseudo-negatives: artificial anomalies, for data without labelled anomalies.
 
-A generator draws rows from standardised normal rows, and `diagnose` shows whether such rows
-tell members apart. It must not know detectors or fusions: rows in, rows out.
+A generator makes pseudo-negatives from standardised normal rows, and `diagnose` measures whether
+they show differences between members. This package must not know detectors or fusions.
 """
 
 from ocfuse.negatives.base import Generator

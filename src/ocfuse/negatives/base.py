@@ -121,14 +121,13 @@ def _shared_columns(source: ArrayLike, m: int) -> list[NDArray[np.intp]]:
 
 
 class Generator(BaseEstimator, ABC):  # type: ignore[misc]
-    """Draws rows that are unlike the normals it is given.
+    """Base class of generators of pseudo-negatives, that is, artificial anomalies.
 
-    A subclass writes `_draw(X, n, random)`, which returns n rows. X and n have
-    been checked, `random` is a RandomState. It need not know of blocks (columns
-    that are one category, one-hot encoded): afterwards each block is replaced by
-    the nearest of its patterns that occur in X, the first in sorted order if
-    several are. Only if `keeps_values` is set, X has one column for a block, the
-    numbers of its patterns, and the block comes as a whole from one row.
+    A subclass defines `_draw(X, n, random)`, which returns n rows. X and n have been checked,
+    `random` is a RandomState. `_draw` can ignore blocks, that is, one-hot encoded columns of one
+    category: afterwards each block is replaced by the nearest of its patterns in X (of several,
+    the first in sorted order). Only if `keeps_values` is set, X has one column for each block,
+    with the numbers of its patterns, and a block is taken as a whole from one row.
     """
 
     #: every value that `_draw` returns occurs in its column of X
@@ -137,24 +136,24 @@ class Generator(BaseEstimator, ABC):  # type: ignore[misc]
     def sample(
         self, X: ArrayLike, n: int, random_state: Any = None, source: ArrayLike | None = None
     ) -> FloatArray:
-        """Return pseudo-anomalies for the standardised normals X.
+        """Return pseudo-negatives for standardised normal rows.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, m)
-            Normals, finite.
+            Standardised normal rows, finite.
         n : int
-            How many to draw.
+            Number of rows to draw.
         random_state : int, RandomState or None, default=None
-            Equal seeds draw equal rows.
+            Seed; equal seeds draw equal rows.
         source : array-like of shape (m,), optional
-            For every column, the number of the column it was encoded from:
-            columns that share one are a block. None if there are no blocks.
+            For each column, the number of the column it was encoded from. Columns with the same
+            number are a block. None if there are no blocks.
 
         Returns
         -------
         ndarray of shape (n, m)
-            The rows, in the order of `kinds`.
+            The pseudo-negatives, in the order of `kinds`.
         """
         rows = _table(X)
         _check_count(n)
@@ -163,7 +162,7 @@ class Generator(BaseEstimator, ABC):  # type: ignore[misc]
         )
 
     def kinds(self, n: int) -> NDArray[np.intp]:
-        """Return the kind of each of the n rows that `sample` draws: its place in `labels`."""
+        """Return the kind of each of n rows from `sample`, as its position in `labels`."""
         _check_count(n)
         return np.repeat(np.arange(len(self.labels)), self._shares(int(n)))
 

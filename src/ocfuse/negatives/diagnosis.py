@@ -1,4 +1,4 @@
-"""Whether pseudo-anomalies can tell the members of an ensemble apart."""
+"""Whether pseudo-negatives show differences between the members of an ensemble."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ from ocfuse.exceptions import InvalidInputError
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """How well every member tells each kind of pseudo-anomaly from normals.
+    """How well each member separates each kind of pseudo-negative from normal rows.
 
     Attributes
     ----------
     auc : ndarray of shape (d, g)
-        AUC of every member on every kind; NaN for a kind without rows.
+        AUC of each member for each kind; NaN for a kind without rows.
     saturated : ndarray of shape (g,)
-        Every member has an AUC of at least 0.99.
+        Whether every member has an AUC of at least 0.99.
     blind : ndarray of shape (g,)
-        Every member has an AUC of at most 0.55.
+        Whether every member has an AUC of at most 0.55.
     labels : list of str
         Names of the kinds.
     """
@@ -32,7 +32,7 @@ class Diagnosis:
     labels: list[str]
 
     def message(self) -> str | None:
-        """Return a sentence for the user if no kind tells the members apart, else None."""
+        """Return a sentence if no kind shows differences between members, else None."""
         absent = np.isnan(self.auc).any(axis=0)
         if not (self.saturated | self.blind | absent).all():
             return None
@@ -54,23 +54,23 @@ class Diagnosis:
 def diagnose(
     normal: ArrayLike, negative: ArrayLike, kind: ArrayLike, labels: Sequence[str] | None = None
 ) -> Diagnosis:
-    """Measure how well every member tells each kind of pseudo-anomaly from normals.
+    """Measure how well each member separates each kind of pseudo-negative from normal rows.
 
     Parameters
     ----------
     normal : array-like of shape (n, d)
-        Scores of normals by members that have not seen them, higher = more normal.
+        Scores of normal rows from members that have not seen them; higher is more normal.
     negative : array-like of shape (q, d)
-        Scores of pseudo-anomalies.
+        Scores of pseudo-negatives.
     kind : array-like of shape (q,)
-        Kind of each pseudo-anomaly, 0 to g - 1.
+        Kind of each pseudo-negative, 0 to g - 1.
     labels : sequence of str, optional
-        Names of the g kinds; their numbers by default.
+        Names of the g kinds; None takes their numbers.
 
     Returns
     -------
     Diagnosis
-        AUC of every member on every kind, and what follows from it.
+        AUC of each member for each kind, and kinds that show no differences.
 
     Raises
     ------

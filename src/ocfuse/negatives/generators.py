@@ -1,4 +1,4 @@
-"""Generators of pseudo-anomalies, several of them together, and generators by name."""
+"""Generators of pseudo-negatives, their mixture, and generators by name."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -12,13 +12,12 @@ from ocfuse.negatives.base import Generator, OneHotBlocks, random_rows
 
 
 class Gauss(Generator):
-    """Rows from the normal distribution with the normals' mean and covariance.
+    """Gaussian rows with the mean and covariance of the normal rows.
 
-    x = mu + U diag(sd) e with e ~ N(0, I), the principal directions U of the
-    normals and their spread sd along them. Directions of less than 0.001 of the
-    largest spread are left out. What is not linear is lost; normals that are
-    normally distributed give normals again. Constant columns stay constant, a
-    discrete column gets values between and beyond its levels.
+    x = mu + U diag(sd) e with e ~ N(0, I), the principal directions U of the normal rows and their
+    standard deviations sd. Directions with less than 0.001 of the largest standard deviation are
+    left out. Nonlinear dependence is lost; if normal rows are Gaussian, the rows are normal, too.
+    Constant columns stay constant; discrete columns get values between and beyond their levels.
 
     Examples
     --------
@@ -40,12 +39,11 @@ class Gauss(Generator):
 
 
 class Mirror(Generator):
-    """Normals mirrored at their mean c: 2 c - x.
+    """Normal rows mirrored at their mean c: 2 c - x.
 
-    On standardised normals this is -x, the negative replicates of Roth (2006).
-    No row is used twice before all have been used. Normals that are symmetric
-    about their mean give pseudo-anomalies that are not anomalous. A constant
-    column stays as it is, a discrete one gets its levels mirrored.
+    On standardised rows this is -x, the negative replicates of Roth (2006). No row is used twice
+    before all have been used. If normal rows are symmetric about their mean, these rows are not
+    anomalous. Constant columns stay constant; levels of discrete columns are mirrored.
 
     Examples
     --------
@@ -63,13 +61,12 @@ class Mirror(Generator):
 
 
 class PCShuffle(Generator):
-    """Every principal coordinate from another random normal, independently.
+    """Each principal coordinate is taken from a different random normal row.
 
-    Mean, covariance and the distribution along each principal direction are
-    kept, what ties the directions together is lost. Directions of less than
-    0.001 of the largest spread are left out; a single one gives normals again.
-    Constant columns stay constant, a discrete column gets values between and
-    beyond its levels.
+    Mean, covariance and the distribution along each principal direction are kept; other dependence
+    between directions is lost. Directions with less than 0.001 of the largest standard deviation
+    are left out; with a single direction the rows are normal, too. Constant columns stay constant;
+    discrete columns get values between and beyond their levels.
 
     Examples
     --------
@@ -91,11 +88,11 @@ class PCShuffle(Generator):
 
 
 class Shuffle(Generator):
-    """Every feature from another random normal, independently.
+    """Each feature is taken from a different random normal row.
 
-    The distribution of each feature is kept, what ties the features together
-    is lost. Constant columns stay constant, discrete ones keep their levels.
-    One feature, or one row, gives normals again: there is nothing to untie.
+    The distribution of each feature is kept; dependence between features is lost. Constant columns
+    stay constant; discrete columns keep their levels. With one feature, or one row, the rows are
+    normal, too.
 
     Examples
     --------
@@ -114,13 +111,12 @@ class Shuffle(Generator):
 
 
 class Swap(Generator):
-    """Normals some of whose features come from another random normal.
+    """Normal rows with some features taken from other random normal rows.
 
-    Each of the m features that are not constant is replaced with probability
-    max(0.3, 1.5 / m), at most 1, by that of another row, each from one of its
-    own. A row that this leaves as it was gets another value in one feature.
-    Every value occurs in its column: discrete columns keep their levels.
-    One feature, or one row, gives normals again.
+    Each of the m features that are not constant is replaced with probability max(0.3, 1.5 / m), at
+    most 1, by the value of another row, drawn for each feature. If this does not change a row, one
+    of its features gets another value. Discrete columns keep their levels. With one feature, or
+    one row, the rows are normal, too.
 
     Examples
     --------
@@ -150,16 +146,15 @@ class Swap(Generator):
 
 
 class Uniform(Generator):
-    """Rows uniform in the box of the normals, widened on every side.
+    """Uniform rows in the bounding box of the normal rows, widened on every side.
 
-    A constant column has a box of no width and stays as it is: how far an
-    anomaly would leave it cannot be known from the normals. A discrete column
-    gets values between its levels.
+    Constant columns stay constant: the normal rows do not show how far an anomaly would deviate.
+    Discrete columns get values between their levels.
 
     Parameters
     ----------
     margin : float, default=0.25
-        What each side of the box is moved out by, as a share of its width.
+        Distance by which each side of the box is moved outwards, as a share of its width.
 
     Examples
     --------
@@ -184,18 +179,18 @@ class Uniform(Generator):
 
 
 class Mixture(Generator):
-    """Equal shares of several generators, one after the other, in the given order.
+    """Equal shares of rows from several generators, in the given order.
 
-    Each kind is blind to something: a Gaussian sample to normals that are
-    Gaussian, the mirror to symmetric ones, the box to many dimensions, swapped
-    features to independent ones. If n is not a multiple of their number, the
-    first ones draw one row more. A mixture within a mixture keeps its kinds.
+    Each kind fails for some data: Gaussian rows if normal rows are Gaussian, mirrored ones if they
+    are symmetric, uniform ones in many dimensions, swapped features if features are independent.
+    If n is not a multiple of the number of generators, the first ones draw one row more. A mixture
+    in a mixture keeps its kinds.
 
     Parameters
     ----------
     generators : sequence of str or object, default=("gauss", "pcshuffle", "mirror", "swap", \
 "uniform")
-        Names or objects, as `make_negatives` takes them.
+        Names or objects, as for `make_negatives`.
 
     Examples
     --------
@@ -273,19 +268,19 @@ _BY_NAME: dict[str, type[Generator]] = {
 
 
 def make_negatives(spec: Any) -> Any:
-    """Return the generator that a name, a list or an object stands for.
+    """Return a generator for a name, a list or an object.
 
     Parameters
     ----------
     spec : None, str, list or object
-        None for no pseudo-anomalies; "gauss", "mirror", "mixture", "pcshuffle",
-        "shuffle", "swap" or "uniform"; a list of names and objects for their
-        mixture; an object with `sample(X, n, random_state)`.
+        "gauss", "mirror", "mixture", "pcshuffle", "shuffle", "swap" or "uniform"; a list of names
+        and objects for their mixture; an object with `sample(X, n, random_state)`; or None for no
+        pseudo-negatives.
 
     Returns
     -------
     object or None
-        A new generator for a name or a list; an object, or None, as it is.
+        A new generator for a name or a list; the given object; or None.
 
     Raises
     ------

@@ -50,24 +50,24 @@ class InputColumn:
 
 
 def export(detector: Any, path: str | os.PathLike[str], *, single: bool = False) -> Path:
-    """Write the whole chain of a detector, from cells to score, label and p-value, as ONNX.
+    """Write a detector as an ONNX file that computes score, label and p-value from cells.
 
-    The file takes one tensor ``X``, a column for each that the detector learned from; or, if some
-    hold text, one input of shape (rows, 1) for every column, by its name: numbers, NaN for a gap,
-    or text, "" for a gap. It gives ``score`` (higher is more normal), ``label`` (+1 normal, -1
-    anomaly), ``p_value``, each of one entry per row, and ``threshold``. A row with infinity, or
-    with gaps that are refused, has no score: NaN, and the label -1. A detector that was fitted with
-    context takes it as a further input, ``context``.
+    The input is one tensor ``X`` with the columns that the detector learned from. If some columns
+    hold text, each column is an input of its own of shape (rows, 1), with the name of the column:
+    numbers with NaN for gaps, or text with "" for gaps. The outputs are ``score`` (higher is more
+    normal), ``label`` (+1 normal, -1 anomaly) and ``p_value``, each with one entry per row, and
+    ``threshold``. A row with infinity, or with gaps that are refused, has no score: NaN, and the
+    label -1. A detector that was fitted with context takes it as a further input, ``context``.
 
     Parameters
     ----------
     detector : FusedDetector or TableDetector
-        A fitted detector of rows that stand alone.
+        A fitted detector of independent rows.
     path : str or path-like
-        Where to write; an existing file is replaced only when the new one is complete.
+        The file. An existing file is replaced only when the new one is complete.
     single : bool, default=False
-        Take numbers in single precision, for callers that have no other. All is computed in
-        double precision either way.
+        Whether the inputs are in single precision, for callers without double precision. All is
+        computed in double precision either way.
 
     Returns
     -------

@@ -32,17 +32,17 @@ _log = logger(__name__)
 
 
 def keep_former(path: str | os.PathLike[str], n: int = 3) -> None:
-    """Keep the file that is there beside itself, as model.ocf.1, before another takes its place.
+    """Keep a copy of a model file as model.ocf.1, before a new model replaces it.
 
-    Those of before become .2, .3 and so on, `n` of them at most. To go back, move one of them to
-    the name of the model: a service that watches the file takes it up.
+    Earlier copies become .2, .3 and so on, at most `n` of them. To go back, move one of them to
+    the name of the model; a service that watches the file loads it.
 
     Parameters
     ----------
     path : str or path-like
-        The model; it stays as it is.
+        The model file; it does not change.
     n : int, default=3
-        Former models to keep; 0 keeps none.
+        Most former models to keep; 0 keeps none.
     """
     target = Path(path)
     if n < 1 or not target.is_file():
@@ -60,15 +60,15 @@ def keep_former(path: str | os.PathLike[str], n: int = 3) -> None:
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> Path:
-    """Write a fitted model to one file, all or nothing.
+    """Write a fitted model to one file, completely or not at all.
 
     Parameters
     ----------
     model : object
-        A fitted detector, or any other estimator of ours.
+        A fitted detector, or any other estimator of ocfuse.
     path : str or path-like
-        Where to write; an existing file is replaced only when the new one is
-        complete. The usual ending is ``.ocf``.
+        The file, usually with the ending ``.ocf``. An existing file is replaced only when the new
+        one is complete.
 
     Returns
     -------
@@ -89,13 +89,12 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
 
 
 def check_storable(model: Any) -> None:
-    """Refuse a model that `save` could not write, before time is spent on learning.
+    """Raise an error if `save` cannot write a model, before it is fitted.
 
     Parameters
     ----------
     model : object
-        An estimator, fitted or not: its parameters and members must be such that a file
-        can hold them.
+        An estimator, fitted or not. A file must be able to hold its parameters and members.
     """
     _to_payload(model, Path("model"))
 
@@ -108,8 +107,8 @@ def load(
 ) -> Any:
     """Read a model that `save` wrote; no code of the file is run.
 
-    Only classes of ocfuse, common estimators of scikit-learn with their parts, and
-    types of NumPy are built. A model with members of other types needs their names.
+    Only classes of ocfuse, common estimators of scikit-learn with their parts, and types of NumPy
+    are built. For a model with members of other types, give the names of these in `trusted`.
 
     Parameters
     ----------
@@ -119,25 +118,24 @@ def load(
         Full names of further types to build, such as ``"mypackage.MyDetector"``.
         Names that the file does not need are ignored.
     networks : str or path-like, default=None
-        Folder with the networks that a detector of pictures was trained with, which are
-        not part of the file. None is the folder of the file. No other place is looked at,
+        Folder with the networks that a detector of pictures was trained with, as the file does not
+        contain them. None is the folder of the file. Networks are read from this folder only,
         whatever paths the file names.
 
     Returns
     -------
     object
-        The model: it gives the same scores, to the last bit.
+        The model, with the same scores to the last bit.
 
     Notes
     -----
-    The checksum tells a damaged file, not a forged one. A forged file cannot run code:
-    classes are not called, only given their state, and nothing else is executed. The state
-    of an estimator of scikit-learn must be what its `fit` leaves (ours look at theirs
-    whenever they score), so that scoring does not leave the memory of the model. What a
-    forged model says of rows is another matter: see "A file from a stranger" in the
-    documentation.
+    The checksum detects a damaged file, not a forged one. A forged file cannot run code: objects
+    are built and given their state, but no code of the file is executed. The state of estimators
+    of scikit-learn is checked when loaded, and that of ocfuse when they score, so that scoring
+    does not read or write memory outside the model. But a forged model may give wrong scores: see
+    "A file from a stranger" in the documentation.
 
-    Seconds and bytes are counted, and are bounded by the size of the file.
+    The time and memory of loading are bounded by the size of the file.
     """
     source = Path(path)
     vouched_for = _to_names(trusted)

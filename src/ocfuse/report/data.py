@@ -78,7 +78,7 @@ def count_by_group(names: list[str], is_alarm: NDArray[np.bool_]) -> list[GroupA
 
 @dataclass(frozen=True)
 class ReportData:
-    """All that a report shows of n rows.
+    """Data of a report on n rows.
 
     Attributes
     ----------
@@ -87,21 +87,21 @@ class ReportData:
     scores : ndarray of shape (n,)
         Fused scores; higher is more normal.
     ids : list of str
-        What to call the rows.
+        Names of the rows.
     offset : float
         Threshold: a lower score raises an alarm.
     wanted_rate : float
         False-alarm rate that the detector was fitted for.
     calibrator : ConformalCalibrator
-        Held-out scores of normal rows, which the threshold and p-values rest on.
+        Held-out scores of normal rows, which set the threshold and p-values.
     held_out_scores : ndarray
         Held-out scores of the training rows that were learned, in their order.
     rows : ndarray of shape (r,)
         Positions of the rows that are explained, the lowest score first.
     explanation : Explanation
-        Of these rows.
+        Explanation of these rows.
     readings : list of list of Reading
-        Of these rows, the most unusual feature first.
+        Features of these rows, the most unusual first.
     embedding : Embedding
         Training rows and rows of the report on a map.
     agreement : ndarray of shape (d, d) or None
@@ -110,7 +110,7 @@ class ReportData:
     card : dict of str
         Lines of the data and model card.
     remarks : list of str
-        What the user should know about the training rows and the members.
+        Remarks on the training rows and the members.
     labels : ndarray of shape (n,) or None
         +1 normal, -1 anomaly, 0 unknown.
     times : ndarray of shape (n,) or None
@@ -120,12 +120,11 @@ class ReportData:
     channels : tuple of ChannelCourse
         Channels of a stream that matter most, the first one most.
     channel_readings : dict of int to str
-        By the position of an explained row of a stream, what its channels read.
+        Values of the channels by the position of an explained row of a stream.
     events : list of ndarray or None
-        Rows of each event, if they were made as a stream makes them; None joins alarms that follow
-        each other in time.
+        Rows of each event of a stream; None joins consecutive alarms.
     by_group : list of GroupAlarms
-        Alarms by group, if numbers are measured from what is usual for it.
+        Alarms by group, if numbers are compared with the usual values of the group.
     """
 
     title: str
@@ -152,7 +151,7 @@ class ReportData:
 
     @property
     def normal_scores(self) -> FloatArray:
-        """Held-out scores of normal rows that the threshold rests on, increasing."""
+        """Held-out scores of normal rows that set the threshold, increasing."""
         return self.calibrator.scores_
 
     @property

@@ -28,7 +28,7 @@ SCRIPTS = ("tools", "scores", "time", "rows", "map", "members", "trust", "page")
 
 @dataclass(frozen=True)
 class Report:
-    """A report as one HTML page that needs nothing else.
+    """A report as one self-contained HTML page.
 
     Attributes
     ----------
@@ -39,13 +39,13 @@ class Report:
     html: str
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page to a file, all or nothing.
+        """Write the page to a file, completely or not at all.
 
         Parameters
         ----------
         path : str or path-like
-            The file. One that ends in ``.pdf`` is printed by Chromium or Chrome, which
-            must be installed; any other is HTML.
+            The file. If its name ends in ``.pdf``, Chromium or Chrome, which must be installed,
+            prints it; any other file is HTML.
 
         Returns
         -------
@@ -70,12 +70,12 @@ class Report:
 
 
 def make_report(data: ReportData) -> Report:
-    """Draw a report.
+    """Make the page of a report.
 
     Parameters
     ----------
     data : ReportData
-        What it shows.
+        Data of the report.
 
     Returns
     -------

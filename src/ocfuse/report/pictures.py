@@ -1,4 +1,4 @@
-"""The report on pictures: the worst first, with their unusual places marked, as one HTML page."""
+"""Report on pictures as one HTML page: lowest scores first, unusual places marked."""
 
 import base64
 from collections.abc import Sequence
@@ -41,11 +41,11 @@ class PictureReportData:
     unread : sequence of (str, str)
         Names of pictures that could not be read, and why.
     n_pictures, n_alarms : int
-        How many there were, and how many of them raised an alarm.
+        Number of pictures, and of those that raised an alarm.
     threshold : float
         Scores below it raise an alarm.
     rate : float
-        False-alarm rate that the threshold stands for.
+        False-alarm rate of the threshold.
     """
 
     title: str
@@ -58,14 +58,14 @@ class PictureReportData:
 
     @property
     def headline(self) -> str:
-        """What came out, in one line."""
+        """The result in one line."""
         scored = self.n_pictures - len(self.unread)
         alarms = count(self.n_alarms, "alarm") if self.n_alarms else "No alarm"
         return f"{alarms} among {count(scored, 'picture')}"
 
     @property
     def verdict(self) -> str:
-        """How many alarms normal pictures would raise."""
+        """Number of alarms that normal pictures would raise, as text."""
         scored = self.n_pictures - len(self.unread)
         usual = f"{self.rate * scored:,.1f}".removesuffix(".0")
         return (
@@ -76,17 +76,17 @@ class PictureReportData:
 
 
 def make_picture_report(data: PictureReportData) -> Report:
-    """Draw a report on pictures.
+    """Make the page of a report on pictures.
 
     Parameters
     ----------
     data : PictureReportData
-        What it shows.
+        Data of the report.
 
     Returns
     -------
     Report
-        The page, which needs nothing else.
+        The page.
     """
     environment, markup = make_environment()
     style, policy = read_style()

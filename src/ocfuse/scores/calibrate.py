@@ -1,4 +1,4 @@
-"""From a fused score to a probability, with and without labels."""
+"""Probabilities from fused scores, with and without labels."""
 
 import warnings
 
@@ -17,20 +17,19 @@ from ocfuse.validation import label_vector, rate_in_open_interval, require_rows,
 
 
 class TailCalibrator(BaseEstimator):  # type: ignore[misc]
-    """Tail probability of a score among the normals, from normals alone.
+    """Tail probability of a score, learned from normal rows alone.
 
-    The column of +1 is the probability F(s) that a fresh normal scores lower,
-    smooth and increasing in the score (see `TailProbability`). It is **not the
-    probability that the row is normal**, which nobody can know without
-    anomalies: it is uniform on normals, so half of them get less than 0.5, and
-    5 % of them less than 0.05.
+    The column of +1 is the probability F(s) that a fresh normal row scores lower. It is smooth and
+    increases with the score (see `TailProbability`). It is **not the probability that the row is
+    normal**, which cannot be learned without anomalies. It is uniform on normal rows: half of them
+    get less than 0.5, and 5 % less than 0.05.
 
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
         Order of the columns: -1, +1.
     tail_ : SmoothTail
-        The distribution function F of the normals.
+        The distribution function F of normal scores.
 
     Examples
     --------
@@ -43,7 +42,7 @@ class TailCalibrator(BaseEstimator):  # type: ignore[misc]
     tail_: SmoothTail
 
     def fit(self, scores: ArrayLike, y: ArrayLike | None = None) -> "TailCalibrator":
-        """Learn from held-out normal scores, shape (n,); of labelled rows only +1 is used."""
+        """Learn from held-out normal scores, shape (n,); of labelled rows only those with +1."""
         normals = require_rows(score_vector(scores), "scores")
         if y is not None:
             normals = normals[label_vector(y, len(normals)) > 0]
@@ -58,22 +57,20 @@ class TailCalibrator(BaseEstimator):  # type: ignore[misc]
 
 
 class LabelCalibrator(BaseEstimator):  # type: ignore[misc]
-    """Probability of being normal, from scores with labels.
+    """Probability that a row is normal, learned from labelled scores.
 
-    Platt: P(+1 | s) = 1 / (1 + exp(-(a s + b))) with a >= 0 by maximum
-    likelihood. Isotonic: the best increasing function, linear between its
-    corners, flat outside the scores it saw. Both learn from Platt's smoothed
-    targets, (n+ + 1) / (n+ + 2) for normals and 1 / (n- + 2) for anomalies, so
-    that separable classes and few anomalies do not give certainty.
+    Platt: P(+1 | s) = 1 / (1 + exp(-(a s + b))) with a >= 0, fitted with maximum likelihood.
+    Isotonic: the best increasing function, linear between its corners and constant outside the
+    training scores. Both use Platt's smoothed targets, (n+ + 1) / (n+ + 2) for normal rows and 1 /
+    (n- + 2) for anomalies. So probabilities of separable or small classes are not 0 or 1.
 
     Parameters
     ----------
     method : {"auto", "platt", "isotonic"}, default="auto"
-        "auto" takes isotonic if both classes have at least 50 rows.
+        "auto" is "isotonic" if both classes have at least 50 rows, else "platt".
     prior : float or None, default=None
-        Share of anomalies where the probability will be used, in (0, 1). None
-        keeps the share among the labelled rows, which is right only if they
-        were drawn as the rows to come.
+        Share of anomalies among the rows to score, in (0, 1). None takes the share among the
+        labelled rows, which is right only if they were sampled like the rows to score.
 
     Attributes
     ----------
@@ -82,11 +79,11 @@ class LabelCalibrator(BaseEstimator):  # type: ignore[misc]
     method_ : str
         "platt" or "isotonic".
     slope_, intercept_ : float
-        a and b, Platt only. The slope is 0 if anomalies score higher.
+        The parameters a and b, only for "platt". The slope is 0 if anomalies score higher.
     corners_, corner_probabilities_ : ndarray of shape (m,)
-        Corners of the increasing function, isotonic only.
+        Corners of the increasing function, only for "isotonic".
     log_odds_shift_ : float
-        Added to the log odds of +1 for the prior.
+        Number added to the log odds of +1 because of `prior`.
 
     Examples
     --------

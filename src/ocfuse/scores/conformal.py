@@ -1,4 +1,4 @@
-"""Guarantees on fresh normals that hold for any distribution of the scores."""
+"""Conformal thresholds and p-values: guarantees for any distribution of the scores."""
 
 import math
 from bisect import bisect_right
@@ -24,33 +24,31 @@ def whole_part(number: float) -> int:
 
 
 def conformal_threshold(scores: ArrayLike, rate: float) -> tuple[float, float]:
-    """Return an offset that holds its false-alarm rate on fresh normals.
+    """Return a threshold with a guaranteed false-alarm rate on fresh normal rows.
 
-    The offset is the k-th smallest of the n scores, k = floor(rate (n + 1)). If
-    a fresh normal is exchangeable with them (the detector saw neither), then::
+    The offset is the k-th smallest of the n scores, k = floor(rate (n + 1)). If a fresh normal row
+    is exchangeable with them (the detector saw neither), then::
 
         P(score < offset) <= k / (n + 1) <= rate
 
-    with equality on the left if ties have probability 0. The probability is
-    over the n scores and the fresh one together: with one given set of scores
-    the rate varies around it, with a standard deviation near
-    sqrt(rate (1 - rate) / n).
+    with equality on the left if ties have probability 0. The probability is over the n scores and
+    the fresh one together. For one given set of scores the rate differs from it, with a standard
+    deviation of about sqrt(rate (1 - rate) / n).
 
-    If n + 1 < 1 / rate then k = 0, and no offset within the range of the scores
-    can promise the rate. The offset is then the smallest score, which promises
-    1 / (n + 1), more than the rate.
+    If n + 1 < 1 / rate, then k = 0, and no offset within the range of the scores can guarantee the
+    rate. The offset is then the smallest score, which guarantees 1 / (n + 1).
 
     Parameters
     ----------
     scores : array_like of shape (n,)
-        Scores of normals that the detector did not see.
+        Scores of normal rows that the detector has not seen.
     rate : float
-        Wanted false-alarm rate, in (0, 1).
+        False-alarm rate, in (0, 1).
 
     Returns
     -------
     offset : float
-        An alarm is score < offset.
+        Threshold: a score below it is an alarm.
     guaranteed_rate : float
         The bound max(k, 1) / (n + 1); above `rate` only if n + 1 < 1 / rate.
 
@@ -70,23 +68,24 @@ def conformal_threshold(scores: ArrayLike, rate: float) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Certificate:
-    """How surely a false-alarm rate holds for one calibration set, not only on average.
+    """Probability that a false-alarm rate holds for one calibration set.
 
     Parameters
     ----------
     rate : float
-        The rate asked about.
+        The rate in question.
     mean : float
-        Rate of the threshold on average over calibration sets.
+        Rate of the threshold, on average over calibration sets.
     confidence : float
         Probability, over calibration sets, with which `at_most` holds.
     at_most : float
-        Rate that fresh normals do not exceed with this confidence; NaN if nothing can be said.
+        Upper bound of the true rate with this confidence; NaN if there is no bound.
     sureness : float
-        Confidence with which they do not exceed `rate`; NaN if nothing can be said.
+        Probability that the true rate is at most `rate`; NaN if it is unknown.
     is_exact : bool
-        The detector has seen none of the scores (`calibrate`). After `fit`, each is of a
-        detector that has not seen it but is not quite the final one, and all this holds nearly.
+        Whether this holds exactly: the detector has not seen the rows of the scores, as after
+        `calibrate`. After `fit` it holds approximately: each score is from a fold's detector,
+        which differs slightly from the final one.
     """
 
     rate: float
@@ -122,24 +121,23 @@ def _percent(share: float) -> str:
 
 
 class ConformalCalibrator(BaseEstimator):  # type: ignore[misc]
-    """Compare scores with those of normals that the detector did not see.
+    """Compare scores with those of normal rows that the detector has not seen.
 
-    Rows of one group, such as a run or a part, are alike: groups are what counts, not
-    rows. Each of the K groups has weight 1 / (K + 1), shared by its rows, and so has the
-    group to come, whose scores may be as low as they like (Lee, Barber and Willett 2023).
-    What is promised then holds for a row of a fresh group, if groups are exchangeable, on
-    average over groups. Without groups every row is one.
+    Rows of one group, such as a run or a part, are alike, so groups are counted instead of rows.
+    Each of the K groups has weight 1 / (K + 1), shared by its rows; so has a future group, whose
+    scores may be arbitrarily low (Lee, Barber and Willett 2023). Guarantees then hold for a row of
+    a fresh group, on average over groups, if groups are exchangeable. Without groups, each row is
+    a group.
 
-    If t rows were left out as too far outside, they may be normal all the same,
-    or they may not. They are counted as the lowest of all, but never take more
-    than half of the false alarms that may be raised: with the n scores known,
-    ``k = max(floor(rate (n + t + 1)) - t, floor(rate (n + 1) / 2))``. With groups, each of
-    them weighs as much as an average row, K / n groups.
+    If t rows far outside were left out of training, they may or may not be normal. They count as
+    the lowest scores of all, but as at most half of the allowed false alarms. With n scores,
+    ``k = max(floor(rate (n + t + 1)) - t, floor(rate (n + 1) / 2))``. With groups, each left-out
+    row has the weight of an average row, K / n groups.
 
     Parameters
     ----------
     group : str, default="group"
-        What a group is called in warnings and reports, such as "run".
+        Name of a group in warnings and reports, such as "run".
 
     Attributes
     ----------
@@ -148,15 +146,15 @@ class ConformalCalibrator(BaseEstimator):  # type: ignore[misc]
     weights_ : ndarray of shape (n,)
         Their weights, which add up to K.
     rates_ : ndarray of shape (n + 1,)
-        Lowest rate at which each score is the offset, and 1.
+        Lowest rate at which each score is the offset; the last entry is 1.
     n_groups_ : int or None
         Number of groups K, if there are groups.
     n_left_out_ : int
         Number of rows left out, t.
     is_out_of_fold_ : bool
-        The scores are out-of-fold scores of training rows: what is promised holds nearly.
+        Whether these are out-of-fold scores of training rows; guarantees then hold approximately.
     are_alike_ : bool
-        The scores are of neighbouring rows of one run.
+        Whether the scores are of neighbouring rows of one run.
 
     Examples
     --------
@@ -189,7 +187,7 @@ class ConformalCalibrator(BaseEstimator):  # type: ignore[misc]
         is_out_of_fold: bool = False,
         are_alike: bool = False,
     ) -> "ConformalCalibrator":
-        """Keep the scores of held-out normals.
+        """Store the scores of held-out normal rows.
 
         Parameters
         ----------
@@ -200,10 +198,11 @@ class ConformalCalibrator(BaseEstimator):  # type: ignore[misc]
         groups : array_like of shape (n,), default=None
             Group of each score; None for scores that are independent.
         is_out_of_fold : bool, default=False
-            They are out-of-fold scores of training rows, not of rows that were held out for good.
+            Whether these are out-of-fold scores of training rows, not of rows held out of all
+            fits.
         are_alike : bool, default=False
-            They are of neighbouring rows of one run, and count although they are alike: there is
-            no other run. How surely the rate holds is then not known.
+            Whether these are scores of neighbouring, similar rows of one run. They are counted as
+            rows, as there is no other run, and no bound on the rate is known.
 
         Returns
         -------
@@ -232,38 +231,38 @@ class ConformalCalibrator(BaseEstimator):  # type: ignore[misc]
         return fresh
 
     def p_values(self, scores: ArrayLike) -> FloatArray:
-        """Return (1 + number of normals that score no higher) / (n + 1).
+        """Return p-values: (1 + number of normal scores that are no higher) / (n + 1).
 
-        With groups these are counted by their weights, and n is K. For a fresh normal
-        P(p <= t) <= t for every t. A p-value is at most `rate` exactly if the score is
-        below the offset of `threshold(rate)`, unless that promises more than `rate`.
-        Rows left out raise p-values, at most twofold.
+        With groups, scores are counted with their weights, and n is K. For a fresh normal row, P(p
+        <= t) <= t for every t. A p-value is at most `rate` exactly if the score is below the
+        offset of `threshold(rate)`, unless that offset guarantees only a rate above `rate`. Rows
+        left out of training increase p-values, at most twofold.
         """
         check_is_fitted(self)
         rank = np.searchsorted(self.scores_, score_vector(scores), side="right")
         return np.asarray(self.rates_[rank])
 
     def severity(self, scores: ArrayLike) -> FloatArray:
-        """Return how grave scores are: higher for lower scores, without an end.
+        """Return severities: higher for lower scores, without an upper bound.
 
-        ``-log10(p)`` down to the lowest of the normal scores v, where p-values end; below it
-        extrapolated, and no probability any more::
+        The severity is ``-log10(p)`` down to the lowest normal score v, where p is smallest. Below
+        v it is extrapolated, and no longer a probability::
 
             -log10(p_lowest) + 2 log10(1 + (v - s) / (2 b))
 
-        with b the mean distance of the lowest 5 % of the normal scores to their upper end: a
-        tail that decays by a power, as far scores are rarely as rare as an exponential one says.
-        1.3 is what one normal row in 20 reaches; one more is ten times as rare.
+        with b the mean distance of the lowest 5 % of the normal scores from their upper end. This
+        tail decays as a power, as far scores are usually less rare than with an exponential one.
+        One normal row in 20 reaches 1.3; one unit more is ten times as rare.
 
         Parameters
         ----------
         scores : array_like of shape (q,)
-            Scores, higher = more normal; NaN where there is none.
+            Scores; higher is more normal. NaN for rows without a score.
 
         Returns
         -------
         ndarray of shape (q,)
-            Severities, at least 0; NaN where there is no score.
+            Severities, at least 0; NaN for rows without a score.
 
         Examples
         --------
@@ -284,12 +283,12 @@ class ConformalCalibrator(BaseEstimator):  # type: ignore[misc]
         return found
 
     def threshold(self, rate: float, confidence: float | None = None) -> tuple[float, float]:
-        """Return offset and guaranteed rate, as `conformal_threshold`.
+        """Return offset and guaranteed rate; see `conformal_threshold`.
 
-        If no offset within the range of the scores can promise the rate, as with
-        K + 1 < 1 / rate groups, it is the smallest score. With a confidence, the rate is to hold
-        for these scores with this probability, as `certificate` has it, and the guaranteed rate
-        is still the one on average, which is lower.
+        If no offset within the range of the scores can guarantee the rate, as with K + 1 < 1 /
+        rate groups, the offset is the smallest score. With `confidence`, the rate holds for these
+        scores with this probability (see `certificate`); the guaranteed rate is still that on
+        average, which is lower.
         """
         check_is_fitted(self)
         k = self._rank(rate_in_open_interval(rate, "rate"))
@@ -314,27 +313,27 @@ class ConformalCalibrator(BaseEstimator):  # type: ignore[misc]
     def certificate(
         self, rate: float, confidence: float = 0.95, *, offset: float | None = None
     ) -> Certificate:
-        """Return how surely a rate holds for these very scores.
+        """Return the probability that a rate holds for these calibration scores.
 
-        With n scores of independent rows, the rate of the k-th smallest as offset is a draw of
-        Beta(k, n + 1 - k), whatever the distribution (at most that, with ties). With groups it
-        is the mean of shares between 0 and 1, one per group, and bounded by the inequalities of
-        Hoeffding and Bentkus: conservative, but without further assumptions. Rows left out count
-        as for `threshold`.
+        If the offset is the k-th smallest of n independent scores, its true rate has the
+        distribution Beta(k, n + 1 - k) for any distribution of scores (with ties it is lower).
+        With groups the rate is a mean of shares, one per group, and is bounded with the
+        inequalities of Hoeffding and Bentkus: conservative, but without further assumptions. Rows
+        left out of training count as for `threshold`.
 
         Parameters
         ----------
         rate : float
-            The rate asked about; without an offset the one that it is set for.
+            The rate in question; without `offset` also the rate that the threshold is set for.
         confidence : float, default=0.95
-            Probability, over calibration sets, with which `at_most` shall hold.
+            Probability, over calibration sets, with which the bound `at_most` holds.
         offset : float, default=None
             The threshold; None is that of `threshold`.
 
         Returns
         -------
         Certificate
-            What holds.
+            The bound and the probability.
 
         Examples
         --------
@@ -387,21 +386,20 @@ class ConformalCalibrator(BaseEstimator):  # type: ignore[misc]
         return found
 
     def share_below(self, offset: float) -> float:
-        """Return the share of the normals that score below an offset, all groups alike."""
+        """Return the share of normal scores below an offset; all groups have the same weight."""
         check_is_fitted(self)
         return float(np.average(self.scores_ < offset, weights=self.weights_))
 
     def select(self, scores: ArrayLike, fdr: float) -> NDArray[np.bool_]:
-        """Choose rows of a batch so that few of the chosen are normal.
+        """Select anomalies of a batch with a bounded false discovery rate.
 
-        Benjamini and Hochberg's procedure on the p-values. The expected share
-        of normals among the chosen is at most `fdr`, if the batch's normals
-        are independent of each other and of the calibration normals (Bates et
-        al. 2023); with groups, if they are of different groups. Unlike a score,
-        the choice is a property of the batch: a row may be chosen in one and not
-        in another. No p-value is below
-        1 / (n + 1), so of q rows a lone anomaly can be chosen only if
-        n + 1 >= q / fdr, with groups K + 1 >= q / fdr.
+        This is the procedure of Benjamini and Hochberg on the p-values. The expected share of
+        normal rows among the selected ones is at most `fdr`, if the normal rows of the batch are
+        independent of each other and of the calibration rows (Bates et al. 2023); with groups, if
+        they are of different groups. Unlike a score, the selection depends on the batch: a row may
+        be selected in one batch and not in another. No p-value is below 1 / (n + 1), so a single
+        anomaly among q rows can be selected only if n + 1 >= q / fdr, with groups K + 1 >= q /
+        fdr.
         """
         level = rate_in_open_interval(fdr, "fdr")
         p_values = self.p_values(scores)

@@ -1,4 +1,4 @@
-"""Normalisers: scores of different detectors on one scale, and several detectors joined."""
+"""Normalisers, which bring scores of different detectors to one scale; joined scores."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -25,11 +25,11 @@ SD_PER_MAD = 1.482602218505602
 
 
 class Normaliser(BaseEstimator, ABC):  # type: ignore[misc]
-    """A monotone map per column of a score matrix.
+    """Base class: a monotone map for each column of a score matrix.
 
-    Fit it on out-of-fold scores of normals: scores of rows that the detectors did
-    not see. Nothing is clipped: a cut before a local scaling turns the order
-    of far anomalies round.
+    Fit it to out-of-fold scores of normal rows, that is, of rows that the detectors have not seen.
+    Scores are not clipped, as clipping before a local scaling may reverse the order of far
+    anomalies.
     """
 
     n_features_in_: int
@@ -43,7 +43,7 @@ class Normaliser(BaseEstimator, ABC):  # type: ignore[misc]
         return self
 
     def transform(self, S: ArrayLike) -> FloatArray:
-        """Return the normalised scores, shape (q, d); higher stays more normal."""
+        """Return the normalised scores, shape (q, d); higher is still more normal."""
         require_fitted(self, "n_features_in_")
         return self._transform(score_matrix(S, self.n_features_in_))
 
@@ -75,15 +75,14 @@ class _Affine(Normaliser):
 
 
 class ZScore(_Affine):
-    """Divide the distance to the mean of the normals by their deviation.
+    """Subtract the mean of normal scores, and divide by their standard deviation.
 
-    ``z = (s - mean) / sd``. A constant column is divided by its magnitude, at
-    least 1, instead.
+    ``z = (s - mean) / sd``. A constant column is divided by its magnitude instead, at least by 1.
 
     Attributes
     ----------
     shift_, scale_ : ndarray of shape (d,)
-        Mean and standard deviation of the normals.
+        Mean and standard deviation of normal scores.
     n_features_in_ : int
         Number of columns d.
 
@@ -102,18 +101,18 @@ class ZScore(_Affine):
 
 
 class MinMax(_Affine):
-    """Map a trimmed range of the normals to [0, 1], without clipping.
+    """Map a trimmed range of normal scores to [0, 1], without clipping.
 
-    ``z = (s - lo) / (hi - lo)`` with lo and hi the percentiles rho and
-    100 - rho of the normals, so that most normals are positive. A percentile
-    here inverts, linearly between distinct scores, the share below plus half
-    the share at a score. A constant column maps to 0.5, and deviations from it
-    are divided by its magnitude, at least 1.
+    ``z = (s - lo) / (hi - lo)``, with lo and hi the percentiles rho and 100 - rho of normal
+    scores, so that most normal scores map to positive numbers. The percentile rank of a score is
+    the share below it plus half the share equal to it, interpolated linearly between distinct
+    scores. A constant column maps to 0.5; deviations from it are divided by its magnitude, at
+    least by 1.
 
     Parameters
     ----------
     rho : float, default=5.0
-        Trimmed on either side, in percent, in [0, 50).
+        Percentage that is trimmed on either side, in [0, 50).
 
     Attributes
     ----------
@@ -142,18 +141,17 @@ class MinMax(_Affine):
 
 
 class RobustZ(_Affine):
-    """Divide the distance to the median of the normals by their scaled MAD.
+    """Subtract the median of normal scores, and divide by their scaled MAD.
 
-    ``z = (s - median) / (1.4826 MAD)``, equal to the z-score in law for
-    Gaussian scores, and blind to a minority of spoilt rows. Where more than
-    half of the normals tie, the MAD is 0 and the scaled interquartile range
-    takes its place, then the standard deviation, then (constant column) the
-    magnitude of the column, at least 1.
+    ``z = (s - median) / (1.4826 MAD)``, with MAD the median absolute deviation. For Gaussian
+    scores it equals the z-score in distribution, and a minority of outliers hardly changes it. If
+    more than half of the scores are equal, the MAD is 0, and the scaled interquartile range is
+    used; if that is 0, the standard deviation; for a constant column its magnitude, at least 1.
 
     Attributes
     ----------
     shift_, scale_ : ndarray of shape (d,)
-        Median and scale of the normals.
+        Median and scale of normal scores.
     n_features_in_ : int
         Number of columns d.
 
@@ -177,13 +175,12 @@ class RobustZ(_Affine):
 
 
 class TailProbability(Normaliser):
-    """Replace a score by the probability that a normal scores lower.
+    """Replace a score by the probability that a normal row scores lower.
 
-    Uniform on fresh normals (but for ties), and the same for any increasing
-    affine change of a detector's scores. Linear between the normal scores;
-    beyond them a power tail, F_1 (1 + (v_1 - s) / (2 b))^-2 below the lowest
-    normal v_1 with b fitted to the lowest 5 %, keeps far anomalies in order:
-    they come near 0 but do not tie (up to 1e150 scales away). A constant column
+    It is uniform on fresh normal rows (except for ties), and does not change if scores are
+    multiplied by a positive number or shifted. It is linear between the normal scores. Below the
+    lowest of them, v_1, it is F_1 (1 + (v_1 - s) / (2 b))^-2, with b fitted to the lowest 5 %. So
+    far anomalies are near 0, but keep their order (up to 1e150 scales away). A constant column
     maps to 0.5, lower scores to less.
 
     Attributes
@@ -220,7 +217,7 @@ _BY_NAME: dict[str, type[Normaliser]] = {
 
 
 def make_normaliser(normaliser: Any) -> Any:
-    """Return the normaliser of a name, or the object itself.
+    """Return the normaliser with a name, or the given object.
 
     Parameters
     ----------
@@ -262,30 +259,30 @@ def make_normaliser(normaliser: Any) -> Any:
 
 
 def join_lowest(scores: Sequence[ArrayLike], normal_scores: Sequence[ArrayLike]) -> FloatArray:
-    """Return the lowest of several detectors' scores, in units of their normals.
+    """Return the lowest score of several detectors, after a z-score for each.
 
-    For detectors of a camera, of joints, of a microphone: one that sees nothing
-    strange does not talk the others out of an alarm, as a mean would. With mean m
-    and deviation d of each detector's held-out normals::
+    Use it to join detectors of different sensors, such as a camera and a microphone. Unlike with a
+    mean, a detector that sees nothing unusual cannot hide the alarm of another. With mean m and
+    standard deviation d of the held-out normal scores of each detector::
 
         joined = min over detectors of (score - m) / d
 
-    The threshold of the joined score comes from joined scores of normals that
-    no detector has seen, for instance by `ConformalCalibrator`.
+    Set the threshold of the joined score with joined scores of normal rows that no detector has
+    seen, for instance with `ConformalCalibrator`.
 
     Parameters
     ----------
     scores : sequence of array_like of shape (n,)
-        What each detector says of the same n moments, higher = more normal. NaN is
-        no score: the others decide, and if there is none it stays NaN.
+        Scores of each detector for the same n moments; higher is more normal. NaN means no score:
+        the others decide; if all are NaN, so is the result.
     normal_scores : sequence of array_like of shape (m,)
-        Scores of normals that the detector has not seen, such as its
-        `training_scores_`; m may differ from detector to detector. NaN is left out.
+        For each detector, scores of normal rows that it has not seen, such as its
+        `training_scores_`. Their number m may differ. NaN is left out.
 
     Returns
     -------
     ndarray of shape (n,)
-        The joined scores, about 0 for what is usual.
+        The joined scores; about 0 or a little lower for normal rows.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Slow change of a source: a threshold that follows it, within bounds, and a test that it changed.
 
-`RollingThreshold` moves the scale of scores by what a window of the latest normal ones says, never
-faster nor farther than stated. `ChangeTest` says that a source is no longer what it was, and is
-wrong with a stated chance at most. Both take one value after another and look at nothing else.
+`RollingThreshold` shifts scores as the latest normal ones move, with a bounded speed and up to a
+bounded distance. `ChangeTest` reports that a source has changed, with a bounded probability of a
+false report. Both take one value after another.
 """
 
 import math
@@ -28,37 +28,36 @@ MOST_COMPARED = 100_000
 
 
 class RollingThreshold:
-    """Let a threshold follow a slow change of scores, within bounds.
+    """Threshold that follows slow changes of scores, within bounds.
 
-    The level that a small share of normal scores lies below, as many as the rate of the threshold
-    or 100 of the window, is known from the calibration; the same level of the latest scores, whose
-    rows are of no event, says how far the scores have moved as a whole. The shift goes after it by
-    a bounded step per row, up to a hard stop, and is taken off every score: whatever is made of
-    scores, p-values, severities and events, then holds for the source as it is now, and the
-    threshold itself stays the number it was. Rows of events are not taken in. As some normal rows
-    are of events, too, so many of them as are to be expected count as the lowest of the window.
+    A low quantile of the normal scores (at the rate of the threshold, or 100 scores of the window
+    if that is more) is compared with the same quantile of the latest scores outside events. The
+    `shift` follows the difference with a bounded step per row, up to a bounded distance, and is
+    subtracted from every score. So the threshold keeps its number, and p-values, severities and
+    events are those of the source as it is now. Rows of events are not counted. But normal rows
+    raise events, too: as many of them as are expected count as the lowest of the window.
 
-    The unit of both bounds is the distance U from the threshold to the median of the normal
+    The unit U of both bounds is the distance from the threshold to the median of the normal
     scores. A fault that lowers scores faster than `speed` U per 1,000 rows, or farther than
     ``1 + limit`` U below their median, is not followed and raises its alarm.
 
     Parameters
     ----------
     conformal : ConformalCalibrator
-        The normal scores that the threshold rests on.
+        The normal scores that set the threshold.
     offset : float
         The threshold.
     window : int, default=2000
-        Latest normal scores that are looked at; from half of them on the shift moves.
+        Number of latest normal scores; the shift begins to move after half as many.
     speed : float, default=0.1
-        Distance that the shift moves in 1,000 rows, at most, in units of U.
+        Largest change of the shift in 1,000 rows, in units of U.
     limit : float, default=0.25
         Largest shift, up or down, in units of U.
 
     Attributes
     ----------
     shift : float
-        What is taken off scores; below 0 where these have become lower.
+        Number subtracted from scores; below 0 if scores have become lower.
     unit : float
         U.
 
@@ -103,11 +102,11 @@ class RollingThreshold:
         self._pending: list[float] = []
 
     def adjusted(self, score: float) -> float:
-        """Return a score as it stands to the threshold now."""
+        """Return a score minus the shift, to be compared with the threshold."""
         return score - self.shift
 
     def take(self, score: float, in_event: bool) -> None:
-        """Take the next score, as it came, and whether its row is of an event.
+        """Add the next raw score, and whether its row belongs to an event.
 
         Scores below the threshold wait until it is known whether they begin an event.
         """
@@ -190,18 +189,18 @@ def _quantile(conformal: ConformalCalibrator, share: float) -> float:
 
 @dataclass(frozen=True)
 class SourceChange:
-    """That a source has changed.
+    """Report that a source has changed.
 
     Parameters
     ----------
     chance : float
-        Chance of a false one, at most, since the test began.
+        Largest probability of a false report since the test began.
     n : int
-        Values, or blocks of rows, since then.
+        Number of values, or blocks of rows, since the test began.
     n_since : int
-        Values, or blocks, since which it seems to be so: those in which the bets have paid.
+        Number of values, or blocks, since the probable change: those in which the bets won.
     is_lower : bool
-        The values have become lower: stranger rows, if they are scores.
+        Whether values have become lower; for scores this means more unusual rows.
     """
 
     chance: float
@@ -251,30 +250,27 @@ class Bets:
 
 
 class ChangeTest:
-    """Say that a source has changed, with a stated chance of being wrong.
+    """Test whether a source has changed, with a bounded probability of a false report.
 
-    Every value is ranked among all those before it, which gives p-values that are independent and
-    uniform as long as the values are exchangeable, whatever their distribution is (Vovk et al.
-    2005). `Bets` are made on them: that values become lower, a little or much, or higher. Their
-    capital starts at 1 and is a martingale, so that it reaches ``1 / chance`` with a probability of
-    at most `chance`, ever (Ville 1939). When it does, the source has changed, or that has
-    happened. After 100,000 values the test begins anew.
+    Every value is ranked among all values before it. While values are exchangeable, the resulting
+    p-values are independent and uniform for any distribution (Vovk et al. 2005). The test bets on
+    them that values become lower, a little or much, or higher. Its capital starts at 1 and is a
+    martingale, so the probability that it ever reaches ``1 / chance`` is at most `chance` (Ville
+    1939). When it does, the source is reported as changed. After a report, and after 100,000
+    values, the test starts again and compares with the values from then on.
 
-    Neighbouring rows of sensors are alike, and no p-values of theirs are independent. Means of
-    blocks of `block` rows are tested then: long enough, they are exchangeable as far as the
-    source does the same in each of them. A course that takes longer than a block, such as that of
-    a day, is a change to this test.
-
-    After a change the test begins anew, and compares with what comes from then on.
+    Neighbouring rows of sensors are alike, so their p-values are not independent. Then give
+    `block`: means of so many rows are tested, which are nearly exchangeable if blocks are long
+    enough. A cycle longer than a block, such as that of a day, is a change to this test.
 
     Parameters
     ----------
     chance : float, default=0.01
-        Chance of ever saying so of a source that does not change.
+        Largest probability of ever reporting a change of a source that does not change.
     block : int, default=1
-        Values whose mean is tested.
+        Number of values whose mean is tested.
     reference : sequence of float, default=()
-        Values of the source as it was, exchangeable with those to come if it has not changed:
+        Earlier values of the source, exchangeable with future ones if it does not change: values
         of single rows, never of runs.
 
     Attributes
@@ -282,7 +278,7 @@ class ChangeTest:
     bets : Bets
         The bets since the test began.
     n_changes : int
-        Changes so far.
+        Number of reported changes.
 
     Examples
     --------
@@ -312,13 +308,13 @@ class ChangeTest:
 
     @property
     def capital(self) -> float:
-        """What the bets have made of 1 since the test began."""
+        """Capital of the bets since the test began; it started at 1."""
         return float(self.bets.capital)
 
     def take(self, value: float) -> SourceChange | None:
-        """Take the next value; return the change that is certain enough with it, if one is.
+        """Add the next value; return the change that it makes certain enough, or None.
 
-        NaN, for no value, is left out.
+        NaN, that is, no value, is left out.
         """
         if math.isnan(value):
             return None

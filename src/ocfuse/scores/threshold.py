@@ -31,16 +31,16 @@ Outer = TypeVar("Outer", bound="InnerThresholdMixin")
 
 
 class ThresholdMixin:
-    """Methods of a detector that holds a threshold, set from held-out scores of normal rows.
+    """Methods of a detector whose threshold is set from held-out scores of normal rows.
 
     Attributes
     ----------
     conformal_ : ConformalCalibrator
-        The held-out scores, which `fit` or `calibrate` gives.
+        The held-out scores of `fit` or `calibrate`.
     offset_ : float
-        Threshold of the score: a lower one raises an alarm.
+        Threshold: a lower score raises an alarm.
     threshold_rate_ : float
-        False-alarm rate that it stands for.
+        False-alarm rate of the threshold.
     """
 
     conformal_: ConformalCalibrator
@@ -54,7 +54,7 @@ class ThresholdMixin:
         offset: float | None = None,
         confidence: float | None = None,
     ) -> Self:
-        """Move the threshold of a fitted detector, without learning again.
+        """Set the threshold of a fitted detector, without a new fit.
 
         Parameters
         ----------
@@ -63,8 +63,8 @@ class ThresholdMixin:
         offset : float, default=None
             The threshold itself, instead of a rate.
         confidence : float, default=None
-            Probability, such as 0.95, with which the rate is to hold for this model (see
-            `certificate`); None lets it hold on average over models.
+            Probability, such as 0.95, with which the rate must hold for this model (see
+            `certificate`). None: the rate holds on average over models.
 
         Returns
         -------
@@ -77,22 +77,23 @@ class ThresholdMixin:
         return self
 
     def certificate(self, rate: float | None = None, confidence: float = 0.95) -> Certificate:
-        """Return how surely the false-alarm rate of the threshold holds for this model.
+        """Return how certain it is that the false-alarm rate holds for this model.
 
-        The stated rate is that on average over calibration sets. With this one it may be higher
-        or lower; how much is known (see `ConformalCalibrator.certificate`).
+        The stated rate holds on average over calibration sets. With this set the true rate may be
+        higher or lower; its distribution is known (see `ConformalCalibrator.certificate`).
 
         Parameters
         ----------
         rate : float, default=None
-            The rate of which `sureness` says how surely it holds; None is `threshold_rate_`.
+            The rate; `sureness` of the result is the probability that it holds. None is
+            `threshold_rate_`.
         confidence : float, default=0.95
-            Probability with which `at_most` holds.
+            Probability with which the bound `at_most` of the result holds.
 
         Returns
         -------
         Certificate
-            In words: ``print(detector.certificate())``.
+            The bound and the probability; in words: ``print(detector.certificate())``.
         """
         check_is_fitted(self, "conformal_")
         reached = float(np.clip(self.threshold_rate_, 1e-9, 1.0 - 1e-9))
@@ -101,7 +102,7 @@ class ThresholdMixin:
 
 
 class InnerThresholdMixin(ThresholdMixin):
-    """The same methods of a detector whose threshold is that of its `detector_`."""
+    """The methods of `ThresholdMixin` for a detector whose `detector_` has the threshold."""
 
     detector_: Any
 
@@ -113,12 +114,12 @@ class InnerThresholdMixin(ThresholdMixin):
 
     @property
     def offset_(self) -> float:  # type: ignore[override]
-        """Threshold of the scores."""
+        """Threshold: a lower score raises an alarm."""
         return float(self.detector_.offset_)
 
     @property
     def threshold_rate_(self) -> float:  # type: ignore[override]
-        """False-alarm rate that the threshold stands for."""
+        """False-alarm rate of the threshold."""
         return float(self.detector_.threshold_rate_)
 
     def set_threshold(
@@ -128,7 +129,7 @@ class InnerThresholdMixin(ThresholdMixin):
         offset: float | None = None,
         confidence: float | None = None,
     ) -> Outer:
-        """Move the threshold of a fitted detector, without learning again.
+        """Set the threshold of a fitted detector, without a new fit.
 
         Parameters
         ----------
@@ -137,8 +138,8 @@ class InnerThresholdMixin(ThresholdMixin):
         offset : float, default=None
             The threshold itself, instead of a rate.
         confidence : float, default=None
-            Probability, such as 0.95, with which the rate is to hold for this model (see
-            `certificate`); None lets it hold on average over models.
+            Probability, such as 0.95, with which the rate must hold for this model (see
+            `certificate`). None: the rate holds on average over models.
 
         Returns
         -------
@@ -151,10 +152,10 @@ class InnerThresholdMixin(ThresholdMixin):
 
 
 class AlarmMixin(ThresholdMixin):
-    """Alarms and p-values of a detector of rows, by its `score_samples` and its limits.
+    """Alarms and p-values of a detector of rows, from its `score_samples` and its limits.
 
-    This is where it is settled what raises an alarm: a score below the threshold, or a value
-    beyond a limit. Nothing but the score counts for p-values and the false-alarm rate.
+    An alarm is a score below the threshold or a value beyond a limit. P-values and the false-alarm
+    rate depend on scores only.
     """
 
     limits_: Any = None
@@ -169,9 +170,9 @@ class AlarmMixin(ThresholdMixin):
         return scores - self.offset_
 
     def predict(self, X: Any, context: Any = None) -> NDArray[np.int64]:
-        """Return +1 for normal rows and -1 for alarms; a row without a score is not normal.
+        """Return +1 for normal rows and -1 for alarms; a row without a score is an alarm.
 
-        A row that breaks a limit is an alarm, whatever its score is.
+        A row that breaks a limit is an alarm, whatever its score.
         """
         if self.limits_ is None:
             return np.where(self.decision_function(X, context) >= 0, NORMAL, ANOMALY)
@@ -180,7 +181,7 @@ class AlarmMixin(ThresholdMixin):
         return np.where(is_normal & (self.broken_limits(rows) == ""), NORMAL, ANOMALY)
 
     def broken_limits(self, X: Any) -> NDArray[np.object_]:
-        """Return which limits every row breaks, such as "temp above 90"; empty for none."""
+        """Return which limits each row breaks, such as "temp above 90"; empty for none."""
         return np.full(len(X), "", dtype=object)
 
     def p_values(self, X: Any, context: Any = None) -> FloatArray:
@@ -210,7 +211,7 @@ def settle_threshold(
     offset: float | None,
     confidence: float | None = None,
 ) -> tuple[float, float]:
-    """Return the offset that is asked for by a rate or by itself, and the rate it stands for.
+    """Return the offset for a rate, or the given offset, and the rate of that offset.
 
     Warn if that is higher than the rate asked for, or does not hold with the confidence.
     """
@@ -233,17 +234,17 @@ def settle_threshold(
 
 
 def quantile_threshold(scores: ArrayLike, rate: float) -> float:
-    """Return the largest offset that at most a share `rate` of the scores is below.
+    """Return the largest threshold with at most a share `rate` of the scores below it.
 
-    A statement on the given scores only; `conformal_threshold` makes one on
-    fresh normals.
+    The share holds for the given scores only; that of `conformal_threshold` holds for fresh normal
+    rows.
 
     Parameters
     ----------
     scores : array_like of shape (n,)
-        Scores of normals.
+        Scores of normal rows.
     rate : float
-        Share of false alarms among them, in (0, 1).
+        Share of them that may be false alarms, in (0, 1).
 
     Returns
     -------
@@ -262,12 +263,12 @@ def quantile_threshold(scores: ArrayLike, rate: float) -> float:
 
 
 def gmean_threshold(scores: ArrayLike, y: ArrayLike) -> float:
-    """Return the offset with the largest geometric mean of the two hit rates.
+    """Return the threshold with the largest G-mean of labelled scores.
 
-    Maximises sqrt(TPR TNR), TPR the share of normals with score >= offset, TNR
-    the share of anomalies below it. The offset is the middle between two
-    neighbouring scores; of several equally good places the lowest is taken,
-    which has the fewest false alarms. If all scores are equal, that score.
+    The G-mean is sqrt(TPR TNR), where TPR is the share of normal rows with a score >= offset, and
+    TNR the share of anomalies below it. The offset lies half-way between two neighbouring scores.
+    Of several equally good ones the lowest is taken, which has the fewest false alarms. If all
+    scores are equal, it is that score.
 
     Parameters
     ----------
@@ -303,13 +304,13 @@ def gmean_threshold(scores: ArrayLike, y: ArrayLike) -> float:
 
 
 def prediction_limit(scores: ArrayLike, false_alarm_rate: float = 0.05) -> float:
-    """Return a threshold from so few normal scores that they have no such quantile.
+    """Return a threshold from few normal scores, by extrapolation beyond the lowest.
 
-    ``median - t 1.4826 MAD sqrt(1 + 1/n)`` with t the quantile of Student's law with
-    n - 1 degrees of freedom: the limit that one more Gaussian score stays above, made
-    robust. With ten scores the lowest of them stands for a rate of 9 %, whatever is asked
-    for; this goes on beyond it. It trusts the middle of the scores to tell their tail,
-    so prefer `FusedDetector.set_threshold` from ``1 / false_alarm_rate`` scores on.
+    It is ``median - t 1.4826 MAD sqrt(1 + 1/n)``, with t the quantile of Student's t distribution
+    with n - 1 degrees of freedom: a robust prediction limit of one more Gaussian score. The lowest
+    of ten scores stands for a rate of 9 %; lower rates need extrapolation. The tail is inferred
+    from median and spread, so prefer `FusedDetector.set_threshold` if there are at least
+    ``1 / false_alarm_rate`` scores.
 
     Parameters
     ----------

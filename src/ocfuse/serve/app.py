@@ -1,4 +1,4 @@
-"""The application: models, routes, streams and the page, behind one door."""
+"""The application: models, routes, streams and the live page."""
 
 import asyncio
 import re
@@ -52,25 +52,25 @@ class Service:
     Parameters
     ----------
     settings : Settings
-        Models, secrets and limits. The models are loaded here: a file that cannot be used is
-        an error.
+        Models, secrets and limits. The models are loaded at once; a file that cannot be used is an
+        error.
 
     Attributes
     ----------
     app : FastAPI
-        The routes, without the middleware before them.
+        The routes, without middleware.
     registry : ModelRegistry
         The models.
     live : Live
-        Samples for those who look on.
+        Latest samples, for the live page.
     events : EventStore
         Events of streams.
     overview : Overview
         States of streams.
     shadows : Shadows
-        Models that are tried.
+        Models that are tried out beside served ones.
     notifiers : Notifiers
-        Routes that events are told on.
+        Addresses to which events are sent.
     metrics : Metrics
         Counters.
     workers : Workers
@@ -136,12 +136,12 @@ class Service:
         await answered(scope, receive, send)
 
     async def drain(self) -> None:
-        """Take no more streams, answer what has come by those that are open, and close them."""
+        """Accept no more streams, answer the messages of open ones, and close them."""
         self.app.state.is_closing = True
         await self.streams.close(self.settings.drain_seconds)
 
     def close(self) -> None:
-        """Close the file of events, and score nothing more."""
+        """Stop scoring, and close the file of events."""
         self.learning.close()
         self.registry.close()
         self.workers.close()

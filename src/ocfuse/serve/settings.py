@@ -21,7 +21,7 @@ MODEL_NAME = "[A-Za-z0-9._-]{1,64}"
 
 @dataclass(frozen=True)
 class Limits:
-    """The most that one client may ask for; what is beyond is refused.
+    """Limits for one client. Requests beyond a limit are refused.
 
     Attributes
     ----------
@@ -46,9 +46,9 @@ class Limits:
     explained_cells : int
         Rows times columns of a request for explanations.
     explanations : int
-        Requests for explanations at a time; one is worked on, the others wait.
+        Requests for explanations at a time; one is computed, the others wait.
     wait_seconds : float
-        Time that a request waits for a thread or a block at most; then it is refused.
+        Longest time that a request waits for a thread or a block before it is refused.
     pixels : int
         Pixels of a picture.
     pictures : int
@@ -79,19 +79,19 @@ class Limits:
 
 @dataclass(frozen=True)
 class Retention:
-    """How many events are kept, and for how long; the oldest go first, open events never.
+    """How many events are kept, and for how long. The oldest are deleted first, open ones never.
 
     Parameters
     ----------
     days : float, optional
-        Age of an event; None keeps it for ever.
+        Largest age of an event; None has no limit.
     events : int, default=100_000
         Events.
     picture_bytes : int, default=268_435_456
-        Bytes of all thumbnails.
+        Most bytes of all pictures of events.
     row_bytes : int, default=67_108_864
-        Bytes of the rows around events, compressed; those of events with a verdict stay first. 0
-        keeps none.
+        Most bytes of the rows around events, compressed. Rows of events with a verdict are deleted
+        last. 0 keeps none.
     """
 
     days: float | None = None
@@ -111,51 +111,54 @@ class Retention:
 
 @dataclass(frozen=True)
 class Settings:
-    """How a service runs.
+    """Settings of a service.
 
     Attributes
     ----------
     models : mapping of str to Path
-        Files of the models by name; the first is used where no name is given.
+        Files of the models by name. The first is used if a request names none.
     host, port : str, int
-        Where to listen; port 0 takes a free one.
+        Address and port to listen on; port 0 takes a free one.
     token : str or None
-        What clients must show. Only a service of this machine alone may do without.
+        Token that clients must send. It may be None only if other machines cannot reach the
+        service.
     tls_cert, tls_key : Path or None
-        Certificate and key; both or none.
+        TLS certificate and its private key; both or none.
     limits : Limits
-        What is refused.
+        Limits for one client.
     batch_rows : int
         Most rows of different requests that are scored together.
     batch_seconds : float
-        How long a row may wait for others while nothing is being scored. The rows that
-        come while others are scored wait for these in any case.
+        How long a row waits for others to be scored with, if nothing is being scored. Rows that
+        arrive while others are scored wait for these in any case.
     threads : int
-        Blocks of rows of requests that are scored at a time; as many requests that are read
-        or large, and as many of streams. Explanations and loading have a thread each.
+        Number of blocks of rows of requests that are scored at the same time; also of requests
+        that are read or large, and of blocks of streams. Explanations and loading have one thread
+        each.
     reload_seconds : float
-        How often to look for a changed model file; 0 never looks.
+        Seconds between checks whether a model file has changed; 0 never checks.
     drain_seconds : float
-        How long what is under way may take once the service is to stop.
+        Seconds that open requests and streams have to finish when the service stops.
     events : Path or None
         File of the events of streams; None keeps them in memory.
     keep : Retention
-        How many events, and for how long.
+        How many events are kept, and for how long.
     publish_scores : bool
-        Whether the dashboard also shows rows that came by ``/v1/score``.
+        Whether the dashboard also shows rows of ``/v1/score``.
     routes : sequence of Route
-        Where events are told.
+        Addresses to which events are sent.
     silence_seconds : float or None
-        Seconds without a sample after which a stream is silent; None goes by its usual step.
+        Seconds without a sample after which a stream is reported as silent; None takes five times
+        its usual step.
     state : Path or None
-        Folder for the states of streams of sensors, which go on after a restart.
+        Folder that keeps the states of streams of sensors, so that they continue after a restart.
     shadows : mapping of str to Path
-        Files of models that are tried beside the model of this name; they raise nothing.
+        Files of models to try out beside the model with this name; they raise no alarms.
     slow : SlowSettings
-        Whether thresholds of streams follow slow changes, and changes of sources are told.
+        Whether thresholds of streams follow slow changes, and changes of sources are reported.
     training : mapping of str to Path
-        Training data of models by name, from which the page may learn with the verdicts; they
-        need `events`.
+        Training data of models by name, from which the page can learn a new model with the
+        verdicts. Needs `events`.
     """
 
     models: Mapping[str, Path]

@@ -1,8 +1,7 @@
-"""Certified solvers for lp-constrained hinge fusion: arrays in, weights out.
+"""Solvers for the hinge loss with an lp-norm constraint, with certificates.
 
-`solve` treats one problem and `solve_batch` many of one shape; each solution carries a
-certificate that is recomputed from the returned weights. It must not know detectors, rows or
-scikit-learn.
+`solve` solves one problem, `solve_batch` many of the same shape; each solution has a certificate
+that is recomputed from the returned weights. It must not know detectors, rows or scikit-learn.
 """
 
 from ocfuse.solvers.solution import BatchSolution, Solution, Status

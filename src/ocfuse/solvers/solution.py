@@ -32,7 +32,7 @@ ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 
 
 class Status(IntEnum):
-    """How a solver ended."""
+    """Status of a solver at its end."""
 
     SOLVED = 0  #: the recomputed gap is at most the tolerance
     MAX_ITERATIONS = 1  #: the iterations ran out first; the best point is returned
@@ -59,9 +59,9 @@ class Solution:
     status : Status
         How the solver ended.
     n_iter : int
-        Iterations, presolve included.
+        Number of iterations, including the presolve.
     solver : str
-        The method that produced w.
+        The method that computed w.
     """
 
     w: FloatArray
@@ -89,7 +89,7 @@ class BatchSolution:
     status : ndarray of shape (m,)
         Values of `Status`.
     n_iter : ndarray of shape (m,)
-        Iterations, presolve included.
+        Number of iterations, including the presolve.
     method : ndarray of shape (m,)
         The method that produced each row, as a number; `solver` has the names.
     """

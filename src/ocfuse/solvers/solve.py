@@ -31,8 +31,8 @@ def solve(
 ) -> Solution:
     """Learn one weight vector for the columns of a score matrix.
 
-    Solves ``min_w sum_i c_i max(0, 1 - y_i s_i.w)`` subject to ``||w||_p <= 1``
-    and, if asked, ``w >= 0``, to a proven relative gap.
+    Solves ``min_w sum_i c_i max(0, 1 - y_i s_i.w)`` subject to ``||w||_p <= 1`` and, with
+    `nonneg`, ``w >= 0``, to a proven relative gap.
 
     Parameters
     ----------
@@ -41,21 +41,21 @@ def solve(
     y : array-like of shape (n,)
         Labels, +1 for normal and -1 for anomaly.
     p : float
-        Norm of the constraint, from 1 (sparse) to inf (even).
+        Norm of the constraint, from 1 (sparse weights) to inf (nearly equal weights).
     sample_weight : array-like of shape (n,), optional
         Weights c, not negative; all ones by default.
     nonneg : bool, default=False
-        Ask for ``w >= 0``.
+        Whether weights must be ``>= 0``.
     tol : float, default=1e-4
         Relative gap to reach, as defined in `Solution`.
     solver : {"auto", "interior-point", "frank-wolfe", "frank-wolfe-paper"}
-        The method; "auto" takes the closed form where it holds, Frank-Wolfe
-        where it is quick, and the interior point otherwise.
+        The method. "auto" uses the closed form if there is one, Frank-Wolfe if it is fast, and
+        else the interior-point method.
     max_iter : int, optional
-        Iterations allowed to each method; by default 200 for the interior point
-        and 10,000 for Frank-Wolfe.
+        Most iterations of each method; None is 200 for the interior-point method and 10,000 for
+        Frank-Wolfe.
     backend : {"auto", "native", "numpy"}, default="auto"
-        The compiled kernel or its NumPy twin; "auto" takes the kernel if built.
+        The compiled kernel, or the same algorithm in NumPy. "auto" uses the kernel if it is built.
 
     Returns
     -------
@@ -106,9 +106,9 @@ def solve_batch(
 ) -> BatchSolution:
     """Learn one weight vector per neighbourhood, each with its own norm.
 
-    Problem l is that of `solve` on the rows ``index[l]`` of `S` and `y`, with
-    the weights ``sample_weight[l]`` and the norm ``p[l]``. Its answer depends on
-    nothing else: not on the other problems, nor on the number of threads.
+    Problem l is that of `solve` on the rows ``index[l]`` of `S` and `y`, with the weights
+    ``sample_weight[l]`` and the norm ``p[l]``. Its solution does not depend on the other problems,
+    nor on the number of threads.
 
     Parameters
     ----------
@@ -123,18 +123,18 @@ def solve_batch(
     p : float or array-like of shape (m,)
         Norm of the constraint, from 1 to inf.
     nonneg : bool, default=False
-        Ask for ``w >= 0``.
+        Whether weights must be ``>= 0``.
     tol : float, default=1e-4
         Relative gap to reach, as defined in `Solution`.
     solver : {"auto", "interior-point", "frank-wolfe", "frank-wolfe-paper"}
         The method, as in `solve`.
     max_iter : int, optional
-        Iterations allowed to each method, as in `solve`.
+        Most iterations of each method, as in `solve`.
     n_threads : int, optional
-        Threads of the compiled kernel; by default OMP_NUM_THREADS if that is
-        set, else the cores that this process may use.
+        Threads of the compiled kernel. None takes OMP_NUM_THREADS if it is set, else the number of
+        cores that this process may use.
     backend : {"auto", "native", "numpy"}, default="auto"
-        The compiled kernel or its NumPy twin; "auto" takes the kernel if built.
+        The compiled kernel, or the same algorithm in NumPy. "auto" uses the kernel if it is built.
 
     Returns
     -------

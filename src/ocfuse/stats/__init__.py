@@ -1,7 +1,7 @@
-"""Whether one system is better than others over many data sets, or only lucky.
+"""Statistical tests whether systems differ over many data sets.
 
-Every table has data sets in rows and systems in columns, higher is better, NaN marks a gap, and
-rank 1 is the best. It must not know what the systems are, nor how their figures were measured.
+Tables have data sets in rows and systems in columns; higher is better, NaN is a missing result,
+and rank 1 is the best. This package must not know the systems, nor how results were measured.
 """
 
 from ocfuse.stats.ranks import critical_difference, mean_ranks

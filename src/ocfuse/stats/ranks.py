@@ -39,17 +39,16 @@ def ranks_within(results: FloatArray) -> FloatArray:
 
 
 def mean_ranks(table: ArrayLike) -> FloatArray:
-    """Return the mean rank of every system over the data sets.
+    """Return the mean rank of each system over the data sets.
 
-    Rank 1 is the best, which is the highest result; ties share the mean of
-    their ranks, as do results that only rounding tells apart. A gap counts as
-    the mid-rank of the systems that have a result on that set, so it helps
-    nobody and harms nobody.
+    Rank 1 is the best, that is, the highest result. Ties have the mean of their ranks; results
+    that differ only by rounding are ties. A missing result has the middle rank of the systems with
+    a result on that set, so that it is neither an advantage nor a disadvantage.
 
     Parameters
     ----------
     table : array_like of shape (n_sets, n_systems)
-        Results, higher is better; NaN for a gap.
+        Results, higher is better; NaN for a missing result.
 
     Returns
     -------
@@ -67,22 +66,21 @@ def mean_ranks(table: ArrayLike) -> FloatArray:
 
 
 def critical_difference(n_systems: int, n_sets: int, alpha: float = 0.05) -> float:
-    """Return how far apart two mean ranks must be to differ, by Nemenyi's test.
+    """Return the difference of two mean ranks that is significant in Nemenyi's test.
 
-    For all pairs together, after Friedman's test, on a table without gaps::
+    It holds for all pairs together, after Friedman's test, on a table without missing results::
 
         CD = q / sqrt(2) * sqrt(k (k + 1) / (6 n))
 
-    with k systems, n sets and q the upper alpha-quantile of the studentised
-    range of k values. It grows with the number of systems compared, so compare
-    few.
+    with k systems, n sets and q the upper alpha-quantile of the studentised range of k values. It
+    increases with the number of systems, so compare few.
 
     Parameters
     ----------
     n_systems : int
-        Systems compared, at least 2.
+        Number of systems, at least 2.
     n_sets : int
-        Data sets they were compared on.
+        Number of data sets.
     alpha : float, default=0.05
         Probability of any false difference among all pairs, in (0, 1).
 

@@ -18,24 +18,24 @@ from ocfuse.system.packages import slow
 
 @dataclass(frozen=True, eq=False)
 class Friedman:
-    """What `friedman` has found.
+    """Result of `friedman`.
 
     Attributes
     ----------
     statistic : float
         Friedman's chi-squared, corrected for ties.
     df : int
-        Its degrees of freedom: one less than the systems.
+        Degrees of freedom of the statistic: number of systems minus 1.
     p_value : float
-        Of the chi-squared distribution; conservative on few sets.
+        p-value from the chi-squared distribution; conservative on few sets.
     f_statistic : float
-        The F of Iman and Davenport; infinite if all sets agree on the order.
+        F statistic of Iman and Davenport; infinite if all sets have the same order.
     f_df : tuple of int
         Its two degrees of freedom.
     f_p_value : float
-        Of the F distribution; nearer to the truth than `p_value`.
+        p-value from the F distribution; more exact than `p_value`.
     mean_ranks : ndarray of shape (n_systems,)
-        Mean rank of every system; 1 is the best.
+        Mean rank of each system; 1 is the best.
     """
 
     statistic: float
@@ -48,21 +48,21 @@ class Friedman:
 
 
 def friedman(table: ArrayLike) -> Friedman:
-    """Test whether any system differs from the others, on a table without gaps.
+    """Friedman's test whether any system differs, on a table without missing results.
 
     With n sets, k systems, ranks r_ij (means for ties) and mean ranks R_j::
 
         Q = (k - 1) n^2 sum_j (R_j - (k + 1) / 2)^2 / sum_ij (r_ij - (k + 1) / 2)^2
         F = (n - 1) Q / (n (k - 1) - Q)
 
-    Q is nearly chi-squared with k - 1 degrees of freedom, F nearly F with k - 1
-    and (k - 1)(n - 1). With gaps use `skillings_mack`, which makes no correction
-    for ties and equals Q without them.
+    Q has approximately a chi-squared distribution with k - 1 degrees of freedom, and F an F
+    distribution with k - 1 and (k - 1)(n - 1). With missing results use `skillings_mack`, which
+    does not correct for ties, and equals Q without ties.
 
     Parameters
     ----------
     table : array_like of shape (n_sets, n_systems)
-        Results without gaps on at least two sets; higher is better.
+        Complete results on at least two sets; higher is better.
 
     Returns
     -------
@@ -104,24 +104,24 @@ def friedman(table: ArrayLike) -> Friedman:
 
 @dataclass(frozen=True, eq=False)
 class SkillingsMack:
-    """What `skillings_mack` has found.
+    """Result of `skillings_mack`.
 
     Attributes
     ----------
     statistic : float
-        T, the larger the more the systems differ.
+        The statistic T; it increases with the differences between systems.
     df : int
-        Degrees of freedom: the systems less the groups that never meet; one
-        less than the systems, if the sets connect all.
+        Degrees of freedom: number of systems minus number of groups without common sets; number of
+        systems minus 1 if the sets connect all systems.
     p_value : float
-        Of the chi-squared distribution; conservative with ties and on few sets.
+        p-value from the chi-squared distribution; conservative with ties and on few sets.
     resampled_p_value : float or None
-        (c + 1) / (n_resamples + 1) where c resampled statistics are as large;
-        None without resampling.
+        (c + 1) / (n_resamples + 1), with c the number of resampled statistics that are at least as
+        large; None without resampling.
     mean_ranks : ndarray of shape (n_systems,)
-        Mean rank of every system, 1 the best, gaps at the mid-rank.
+        Mean rank of each system; 1 is the best, missing results have the middle rank.
     n_sets : int
-        Sets with at least two results, which all of this is about.
+        Number of sets with at least two results; others are not used.
     """
 
     statistic: float
@@ -135,35 +135,32 @@ class SkillingsMack:
 def skillings_mack(
     table: ArrayLike, *, n_resamples: int = 0, random_state: Any = None
 ) -> SkillingsMack:
-    """Test whether any system differs from the others, over sets with gaps.
+    """Skillings-Mack test whether any system differs, on sets with missing results.
 
-    With k_i results on set i, ranks r_ij (means for ties) and the mid-rank for
-    a gap::
+    With k_i results on set i, ranks r_ij (means for ties) and the middle rank for a missing
+    result::
 
         A_j = sum_i sqrt(12 / (k_i + 1)) (r_ij - (k_i + 1) / 2)
         T = A' S^+ A,  S_jl = -(number of sets with both j and l),  rows of S sum to 0
 
-    T is nearly chi-squared with rank(S) degrees of freedom. Without gaps and
-    ties it is Friedman's statistic, in balanced incomplete blocks Durbin's.
-    Systems that no chain of sets connects are not compared: T is the sum over
-    the groups that are. The test does not say which systems differ; for that
-    see `wilcoxon_holm`.
+    T has approximately a chi-squared distribution with rank(S) degrees of freedom. Without missing
+    results and ties it is Friedman's statistic, in balanced incomplete blocks Durbin's. Systems
+    that no chain of sets connects are not compared: T is the sum over the groups of connected
+    systems. The test does not show which systems differ; for that see `wilcoxon_holm`.
 
-    A set with one result or none adds nothing to A or S. It is left out with a
-    warning (the R package Skillings.Mack refuses it), because it is usually a
-    mistake, such as a transposed table.
+    Sets with one result or none do not contribute to A or S. They are left out with a warning, as
+    they are usually a mistake, such as a transposed table.
 
     Parameters
     ----------
     table : array_like of shape (n_sets, n_systems)
-        Results, higher is better; NaN for a gap. T and the p-values are the
-        same if lower is better.
+        Results, higher is better; NaN for a missing result. T and the p-values are the same if
+        lower is better.
     n_resamples : int, default=0
-        Also compute a p-value from so many random tables in which the ranks of
-        every set, ties included, are dealt out anew over its results. For few
-        sets or many ties; 10000 is usual.
+        Number of random tables, with the ranks of each set permuted, for an additional p-value.
+        Use it for few sets or many ties; 10000 is usual.
     random_state : int, RandomState instance or None, default=None
-        Seeds the resampling.
+        Seed of the resampling.
 
     Returns
     -------
@@ -265,13 +262,13 @@ def _resampled_sums(
 
 
 def wins(a: ArrayLike, b: ArrayLike) -> tuple[int, int, int]:
-    """Count the sets on which a is above, level with, and below b.
+    """Count the sets on which a is above, equal to, and below b.
 
     Parameters
     ----------
     a, b : array_like of shape (n_sets,)
-        Results of two systems; sets on which one has NaN are left out. Results
-        that only rounding tells apart are level.
+        Results of two systems; sets on which one has NaN are left out. Results that differ only by
+        rounding are equal.
 
     Returns
     -------
@@ -289,16 +286,16 @@ def wins(a: ArrayLike, b: ArrayLike) -> tuple[int, int, int]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What `compare` has found.
+    """Result of `compare`.
 
     Attributes
     ----------
     mean_difference : float
         Mean of a - b.
     p_value : float
-        Of Wilcoxon's signed-rank test, two-sided; exact up to 200 sets.
+        Two-sided p-value of Wilcoxon's signed-rank test; exact up to 200 sets.
     wins, ties, losses : int
-        Sets on which a is above, level with, or below b.
+        Number of sets on which a is above, equal to, or below b.
     """
 
     mean_difference: float
@@ -309,14 +306,13 @@ class Comparison:
 
 
 def compare(a: ArrayLike, b: ArrayLike) -> Comparison:
-    """Compare two systems by Wilcoxon's signed-rank test.
+    """Compare two systems with Wilcoxon's signed-rank test.
 
-    Sets on which they are level speak against a difference: their ranks are
-    split evenly between the two, as Demsar (2006) advises, and not dropped.
-    If the systems are alike, each of the 2^n ways to sign the n ranks, those
-    of level sets included, is as likely; the p-value is the share of those
-    that are as one-sided. It errs, if at all, towards no difference. With n
-    sets it is never below 2^(1-n).
+    Sets with equal results are evidence against a difference: their ranks are split evenly between
+    the two systems (Demsar 2006), not dropped. If the systems do not differ, all 2^n ways to sign
+    the n ranks, including those of equal sets, have the same probability. The p-value is the share
+    of those that are at least as one-sided. It is conservative. With n sets it is never below
+    2^(1-n).
 
     Parameters
     ----------
@@ -400,21 +396,21 @@ def _paired(a: ArrayLike, b: ArrayLike) -> tuple[FloatArray, FloatArray]:
 
 @dataclass(frozen=True)
 class PairComparison(Comparison):
-    """One pair of systems in what `wilcoxon_holm` has found.
+    """Result of `wilcoxon_holm` for one pair of systems.
 
     Attributes
     ----------
     mean_difference : float
         Mean of first - second over the sets where both have a result.
     p_value : float
-        Of Wilcoxon's signed-rank test, two-sided, for this pair alone.
+        Two-sided p-value of Wilcoxon's signed-rank test for this pair alone.
     wins, ties, losses : int
-        Sets on which the first is above, level with, or below the second.
+        Number of sets on which the first is above, equal to, or below the second.
     first, second : int
         Columns of the two systems.
     adjusted_p_value : float
-        Holm's: below alpha if the pair differs, with a probability of at most
-        alpha that any pair of the family is called different and is not.
+        p-value with Holm's correction. If pairs with a value below alpha are called different, the
+        probability of any false difference among all pairs is at most alpha.
     """
 
     first: int
@@ -423,20 +419,19 @@ class PairComparison(Comparison):
 
 
 def wilcoxon_holm(table: ArrayLike, control: int | None = None) -> list[PairComparison]:
-    """Compare pairs of systems by Wilcoxon's test, adjusted for their number.
+    """Compare pairs of systems with Wilcoxon's test, corrected for the number of pairs.
 
-    Every pair is tested by `compare`, on the sets where both have a result;
-    there level sets are split, not dropped, and the p-value is exact. Holm's
-    step-down correction holds whatever the pairs have in common. Pairs that
-    have no set in common are left out and do not count.
+    Each pair is tested with `compare`, on the sets with results of both systems. Holm's step-down
+    correction holds for any dependence between the pairs. Pairs without a common set are left out
+    and not counted.
 
     Parameters
     ----------
     table : array_like of shape (n_sets, n_systems)
         Results, higher is better; NaN for a gap.
     control : int, optional
-        Compare this column with every other one, which leaves more power than
-        all pairs. The control is then the first of each pair.
+        Column to compare with every other one, which has more power than a comparison of all
+        pairs. It is the first of each pair. None compares all pairs.
 
     Returns
     -------

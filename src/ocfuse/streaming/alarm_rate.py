@@ -1,8 +1,8 @@
-"""How often normal runs raise an event, and what keeps that below a rate.
+"""Rate of events of normal runs, and the choice of a threshold and rule for a rate.
 
-Runs that were held out are scored whole, by fits that have not seen them. `HeldOutRuns` counts
-their events at any threshold and chooses the threshold, the least duration of an alarm and the
-hold time together, so that events of runs to come are no more often than was asked for.
+Whole runs are scored by fits that have not seen them. `HeldOutRuns` counts their events at any
+threshold, and chooses threshold, shortest duration and hold together, so that future runs raise
+events no more often than requested.
 """
 
 import math
@@ -28,7 +28,7 @@ class Alarms:
     Parameters
     ----------
     scores : ndarray of shape (n,)
-        Scores of the runs, one after another; NaN where there is none.
+        Scores of the runs, one after another; NaN for samples without a score.
     starts : ndarray of shape (k,)
         First sample of each run.
     """
@@ -133,15 +133,15 @@ PER = {"hour": 3600.0, "day": 86400.0, "run": math.nan}
 
 @dataclass(frozen=True)
 class AlarmRate:
-    """How often normal runs may raise an event.
+    """Largest rate of events of normal runs, on average.
 
     Parameters
     ----------
     rate : float, optional
-        Events per unit, on average over runs to come. None promises nothing: the threshold stays
-        that of the rows, and events of held-out runs are only counted.
+        Events per unit, on average over future runs. None promises no rate: the threshold stays
+        that for rows, and events of held-out runs are only counted.
     per : {"hour", "day", "run"}, default="hour"
-        The unit. Hours and days need times; times that are numbers count as seconds.
+        Unit of the rate. Hours and days need times; numbers count as seconds.
 
     Examples
     --------
@@ -160,19 +160,19 @@ class AlarmRate:
 
 @dataclass(frozen=True)
 class HeldOutRuns:
-    """Scores of normal runs by fits that have not seen them, and how often they raise events.
+    """Scores of normal runs from fits that have not seen them, and their events.
 
     Parameters
     ----------
     scores : ndarray of shape (n,)
-        Scores of the runs, one after another; NaN where there is none.
+        Scores of the runs, one after another; NaN for samples without a score.
     starts : ndarray of shape (k,)
         First sample of each run.
     seconds : ndarray of shape (k,) or None
-        How long each run is; None if there are no times.
+        Duration of each run; None without times.
     are_whole : bool
-        Whole runs were held out: what they raise says something of runs to come. Blocks of few
-        runs say it of these runs alone.
+        Whether whole runs were held out. Their events hold for future runs; those of blocks hold
+        for these runs only.
     """
 
     scores: FloatArray
@@ -213,33 +213,33 @@ class HeldOutRuns:
         }
 
     def expected(self, n_events: int, per: str) -> float:
-        """Return what n events promise of runs to come: their mean rate is no more than that.
+        """Return the upper bound of the mean rate of events of future runs, from n events.
 
-        As the run to come may be the worst of all, it counts as one run more, with an event.
+        A future run may be the worst of all, so one more run with an event is counted.
         """
         return (n_events + 1) / (self.units(per) * (1.0 + 1.0 / self.n_runs))
 
     def highest_likely(self, n_events: int, per: str, level: float = 0.95) -> float:
-        """Return the rate that is not exceeded with a probability, if events come by chance."""
+        """Return the rate that is not exceeded with a probability, if events occur at random."""
         most = slow("scipy.stats").chi2.ppf(level, 2 * n_events + 2) / 2
         return float(most) / self.units(per)
 
     def choose(
         self, wanted: AlarmRate, normal_scores: FloatArray, longest: int
     ) -> tuple[float, EventRule]:
-        """Return the threshold and the rule that find falls soonest at a rate of events.
+        """Return the threshold and the rule that find falls of the score soonest at a rate.
 
-        For each least duration and hold time, the threshold is the highest that raises no more
-        events in these runs than the rate allows, one less than a run more would. Of these, the
-        one is chosen that finds made-up falls of the scores soonest: every moment of these runs,
-        from which on all scores are lower by the distance between their median and a rare score.
+        For each shortest duration and hold, the threshold is the highest one for which `expected`
+        is at most the rate. Of these candidates the one is chosen that finds artificial falls of
+        the score soonest: from each moment of these runs on, all scores are lowered by the
+        distance between their median and a rare score.
 
         Parameters
         ----------
         wanted : AlarmRate
             The rate.
         normal_scores : ndarray
-            Scores of normal rows, from whose median `leave_score` starts.
+            Scores of normal rows, whose median `leave_score` uses.
         longest : int
             Samples in the longest window.
 
@@ -270,13 +270,13 @@ class HeldOutRuns:
     def choose_rule(
         self, offset: float, normal_scores: FloatArray, longest: int, most: float = 1.0
     ) -> EventRule:
-        """Return the rule of a threshold that was set by rows, where no rate of events is asked.
+        """Return the rule for a threshold that counts rows, without a rate of events.
 
-        The hold is four times the longest window. The least duration is the shortest of 3, 5, 8
-        and 12 samples with which these runs promise at most an event an hour, or else the last of
-        them; 3 where runs are too short for that promise. Where nothing is known of runs to come,
-        as blocks of few runs were held out, it is the shortest with which these raise no event:
-        who holds events for long must begin few, or one is always on.
+        The hold is four times the longest window. The duration is the shortest of 3, 5, 8 and 12
+        samples for which these runs promise at most one event per hour, or else 12; it is 3 if
+        runs are too short for that promise. If blocks of few runs were held out, nothing is known
+        about future runs; then it is the shortest one with which these blocks raise no event, as
+        with a long hold frequent alarms would be one endless event.
 
         Parameters
         ----------
@@ -318,7 +318,7 @@ class HeldOutRuns:
         return max(allowed, 0)
 
     def too_few(self, wanted: AlarmRate) -> str:
-        """Say that a rate cannot be promised, and what can be."""
+        """Return a message that a rate cannot be promised, and which one can."""
         per = wanted.per
         runs = "1 run tells" if self.n_runs == 1 else f"{self.n_runs} runs tell"
         if not self.are_whole:

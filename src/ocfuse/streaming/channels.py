@@ -1,4 +1,4 @@
-"""Channels behind a score, with their values and what is usual there."""
+"""Channels that lower a score, with their values and usual values."""
 
 import math
 from collections.abc import Sequence
@@ -24,25 +24,25 @@ READ = 2
 
 @dataclass(frozen=True)
 class ChannelReading:
-    """What a channel reads where a score is low.
+    """Value of a channel at a low score, with its usual value.
 
     Parameters
     ----------
     name : str
         The channel.
     value : float or str
-        Its value: of a stream the mean over the shortest window, or, if another thing is what
-        stands out, that (`kind`); of a row its cell, categories as text.
+        Its value. In a stream it is the mean over the shortest window, or the slope, spread or
+        change that is unusual (`kind`); in a table it is the cell, categories as text.
     usual : float or str
-        What is usual here: the median of the training rows most like this one in all other
-        channels; of categories the most common ones.
+        Its usual value here: the median of the training rows most similar in all other channels;
+        for categories the most common ones.
     spread : float or None
         Robust standard deviation of these training rows; None for categories.
     share : float
-        Share of the channel in what all channels cost the score, from 0 to 1.
+        Share of the channel in the loss of score by all channels, from 0 to 1.
     kind : str, default="level"
-        What the value is: "level"; "slope", per sample, or "spread" of a window; or "change",
-        how far the channel is from its slow mean.
+        Kind of the value: "level", "slope" (per sample) or "spread" of a window, or "change"
+        (distance of the channel from its slow mean).
 
     Examples
     --------
@@ -60,7 +60,7 @@ class ChannelReading:
 
     @property
     def stands_out(self) -> bool:
-        """It is farther from what is usual than its spread there."""
+        """Whether the value is farther from the usual value than its spread."""
         if isinstance(self.value, str) or isinstance(self.usual, str) or self.spread is None:
             return True
         return abs(self.value - self.usual) > self.spread
@@ -73,7 +73,7 @@ class ChannelReading:
         return f"{name} {value} (usual {usual} +- {spread})"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the reading as JSON has it."""
+        """Return the reading as a dictionary for JSON."""
         return {
             "name": self.name,
             "kind": self.kind,
@@ -118,14 +118,14 @@ def channel_readings(
     slow_mean: FloatArray | None = None,
     count: int = 3,
 ) -> list[ChannelReading]:
-    """Return the channels behind the score of one sample, what costs most first.
+    """Return the channels that lower the score of one sample, largest effect first.
 
     Parameters
     ----------
     detector : FusedDetector
         The detector of the windows.
     view : StreamView
-        How samples became features.
+        The view that turned samples into features.
     features : ndarray of shape (1, n_features)
         Features of the sample, as ``state_.features`` has them.
     context : ndarray of shape (1, k), optional
@@ -133,13 +133,13 @@ def channel_readings(
     slow_mean : ndarray of shape (n_channels,), optional
         Slow mean of the channels there, for those that are measured from it.
     count : int, default=3
-        Channels, at most.
+        Most channels to return.
 
     Returns
     -------
     list of ChannelReading
-        Channels with a twentieth or more of what the score costs that are farther from what is
-        usual than its spread, or missing; if there is none, the one that costs most.
+        Channels with at least a twentieth of the loss of score that are farther from the usual
+        value than its spread, or missing; if there is none, the one with the largest effect.
     """
     return readings_of(
         detector.explain(features, context), detector, view, features, context, slow_mean, count
@@ -185,18 +185,18 @@ def readings_of(
 def row_readings(
     explanation: Explanation, detector: FusedDetector, row: int = 0, count: int = 3
 ) -> list[ChannelReading]:
-    """Return the columns behind the score of an explained row that stands alone.
+    """Return the columns that lower the score of an explained row of a table most.
 
     Parameters
     ----------
     explanation : Explanation
-        What `FusedDetector.explain` returned.
+        Result of `FusedDetector.explain`.
     detector : FusedDetector
         The detector.
     row : int, default=0
         Position among the explained rows.
     count : int, default=3
-        Columns, at most.
+        Most columns to return.
 
     Returns
     -------

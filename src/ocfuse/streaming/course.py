@@ -1,4 +1,4 @@
-"""Course: samples measured from what is usual at this progress, and drift of channels."""
+"""Course: samples relative to usual values at their progress; drift of channels."""
 
 import warnings
 from collections.abc import Sequence
@@ -21,23 +21,23 @@ DRIFTING = 0.3
 
 
 class Course(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Measure samples from what is usual at their context, such as the progress of a task.
+    """Compare samples with usual values at the same context, such as the progress of a task.
 
-    Mean and spread of every channel are learned at evenly spaced knots of the context and
-    drawn straight between them. A reading that is usual in one phase of a task and comes
-    in another then stands out. A spread is not taken to be less than a twentieth of that
-    over the whole task.
+    Each value is replaced by its distance from the mean, in units of the spread, both at its
+    context. Mean and spread of each channel are learned at evenly spaced knots of the context and
+    interpolated linearly. Then a value that is usual in one phase of a task is unusual in another.
+    A spread is at least a twentieth of the spread over the whole task.
 
     Parameters
     ----------
     n_knots : int, default=41
-        Knots over the context seen in `fit`; beyond it the outermost count, with a warning if
-        context is farther away than that range is wide.
+        Number of knots over the range of the context in `fit`. Beyond this range the outermost
+        knots are used, with a warning if the context is farther away than the range is wide.
 
     Attributes
     ----------
     mean_, spread_ : ndarray of shape (n_knots, n_channels)
-        What is usual at each knot; that of the whole task where no sample was seen.
+        Mean and spread at each knot; those of the whole task where there were no samples.
     low_, high_ : float
         Range of the context.
 
@@ -57,14 +57,14 @@ class Course(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.n_knots = n_knots
 
     def fit(self, X: Any, context: Any) -> "Course":
-        """Learn what is usual.
+        """Learn the usual values of each channel.
 
         Parameters
         ----------
         X : array-like of shape (n, c)
             Samples of normal runs, NaN for gaps.
         context : array-like of shape (n,)
-            Where in the task each sample is.
+            Context of each sample, such as the progress of the task.
 
         Returns
         -------
@@ -96,19 +96,19 @@ class Course(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def transform(self, X: Any, context: Any) -> FloatArray:
-        """Return samples less what is usual at their context, in spreads that are usual there.
+        """Return the distance of samples from the mean at their context, in units of the spread.
 
         Parameters
         ----------
         X : array-like of shape (n, c)
-            Samples, NaN for gaps, which stay.
+            Samples; NaN for gaps, which remain.
         context : array-like of shape (n,)
-            Where in the task each sample is.
+            Context of each sample, such as the progress of the task.
 
         Returns
         -------
         ndarray of shape (n, c)
-            About 0, with a spread of about 1, for normal samples.
+            Distances; for normal samples about 0 with a spread of about 1.
         """
         check_is_fitted(self, "mean_")
         samples = check_samples(X)
@@ -122,7 +122,7 @@ class Course(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self.measured(samples, place)
 
     def measured(self, samples: FloatArray, place: FloatArray) -> FloatArray:
-        """Return what `transform` does, of samples and places that have been checked."""
+        """Return the result of `transform` for samples and contexts that have been checked."""
         return (samples - self._at(self.mean_, place)) / self._at(self.spread_, place)
 
     def usual(self, place: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -130,7 +130,7 @@ class Course(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self._at(self.mean_, place), self._at(self.spread_, place)
 
     def residuals(self, X: FloatArray, context: Any) -> FloatArray:
-        """Return samples less what is usual at their context, in their own units."""
+        """Return the distance of samples from the mean at their context, in their own units."""
         return np.asarray(X - self._at(self.mean_, _one_column(context, len(X))))
 
     def _at(self, table: FloatArray, place: FloatArray) -> FloatArray:
@@ -166,13 +166,13 @@ def _one_column(context: Any, n: int) -> FloatArray:
 def drift_ratio(
     X: ArrayLike, runs: Any = None, n_blocks: int = 4, context: Any = None
 ) -> FloatArray:
-    """Return, for each channel, the variance of block means over that within blocks.
+    """Return the drift of each channel: variance of block means over variance within blocks.
 
-    About 0 for a channel that stays where it is. From 0.3 on it wanders: what is normal
-    for it now was not seen before, and a detector that knows its level raises false alarms.
+    The ratio is about 0 for a channel with a constant level. From 0.3 on the channel drifts: it
+    takes values that it did not have before, and detectors of its level raise false alarms.
 
-    With two runs or more, samples are first measured from the mean course of the runs:
-    phases that all runs have are no drift, levels that differ from run to run are.
+    With two runs or more, the mean course of the runs is subtracted first. So phases that all runs
+    have do not count as drift, but levels that differ between runs do.
 
     Parameters
     ----------
@@ -181,15 +181,15 @@ def drift_ratio(
     runs : array-like of shape (n,), optional
         Run of each sample; None is one run.
     n_blocks : int, default=4
-        Blocks that each run is cut into.
+        Number of blocks per run.
     context : array-like of shape (n,), optional
-        Progress of the task, by which the runs are compared; None takes the number of the
-        sample in its run. Not used for one run.
+        Progress of the task at which runs are compared; None takes the number of the sample in its
+        run. Not used for one run.
 
     Returns
     -------
     ndarray of shape (c,)
-        Ratios; 0 for a constant channel, inf for one that is constant in every block only.
+        Ratios: 0 for a constant channel, inf for one that is constant only within each block.
 
     Examples
     --------

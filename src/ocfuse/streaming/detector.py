@@ -1,4 +1,4 @@
-"""StreamDetector: scores of a sensor stream, sample by sample, and of recorded runs."""
+"""StreamDetector: scores of live sensor streams and of recorded runs."""
 
 import os
 import warnings
@@ -80,98 +80,97 @@ from ocfuse.validation import (
 
 
 class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
-    """Learn normal runs of sensors; score new samples as they come.
+    """Anomaly detector for sensor streams: learns normal runs, scores each new sample.
 
-    A sample is described by windows of the last ones (see `Windows`) and scored by
-    a `FusedDetector`. Scores, threshold and neighbours are learned with whole runs held
-    out or, with fewer than four runs, with blocks of time and a purge (see `blocks`): so few
-    can only speak for the rest of these runs, and a `FewSamplesWarning` says so. One by one
-    or in chunks, the same samples have the same scores.
+    Each sample is described by windows of the latest samples (see `Windows`), and a
+    `FusedDetector` scores these features. In training whole runs are held out. With fewer than
+    four runs, blocks of time are held out instead, without their neighbours (see `blocks`). The
+    false-alarm rate then holds for the rest of these runs only, and a `FewSamplesWarning` says so.
+    Samples have the same scores whether they come one by one or in chunks.
 
-    What happens with bad input: a value that is missing is left out of its windows; a
-    channel that is missing for more than half of a window counts as if it were typical,
-    and with more than half of the channels missing, or a context that is not finite, there
-    is no score (NaN). There is none either for the first samples of a stream, as many as
-    the longest window less one, and after a gap in time the windows start again. A sample
-    that is not later than the last one, whose time is not finite, or is more than a
-    thousand usual steps ahead, is ignored and has no score; a second sample so far ahead is
-    believed, and the fifth late one in order begins a new clock. `state_.counts` counts all
-    of that, and `state_.silent` the samples since the last score.
+    Windows leave missing values out. A channel that is missing in more than half of a window gets
+    its typical value. A sample has no score (NaN) if more than half of the channels are missing,
+    if its context is not finite, or until the longest window is full. After a gap in time the
+    windows start again. A sample is ignored and has no score if its time is not finite, not later
+    than the last one, or more than a thousand usual steps ahead. A second sample so far ahead is
+    accepted, and the fifth late one in order restarts the clock. `state_.counts` counts these
+    cases, and `state_.silent` the samples since the last score.
 
     Parameters
     ----------
     detector : FusedDetector, optional
-        The detector, not fitted: members, fusion, false-alarm rate. By default
-        ``FusedDetector(random_state=0)``.
+        Detector of the features, not yet fitted; it defines members, fusion and false-alarm rate.
+        None is ``FusedDetector(random_state=0)``.
     windows : sequence of int, default=(10, 30)
-        Lengths of the windows in samples; () takes the samples themselves.
+        Lengths of the windows in samples; with () the samples themselves are the features.
     n_blocks : int, default=4
-        Blocks of time that are held out in turn.
+        Number of blocks of time that are held out in turn, with fewer than four runs.
     drift : {"keep", "drop", "follow"}, default="keep"
-        What to do with channels that drift in training: keep them, with a warning above a
-        `drift_ratio` of 0.3, or of 3 if there are `n_blocks` runs or more; leave out those
-        above 0.3; or measure those above 0.3 from a slow mean of their own.
+        What to do with channels that drift in training (`drift_ratio` above 0.3): keep them, with
+        a warning (if there are `n_blocks` runs or more, above 3 only); drop them; or follow them,
+        that is, subtract their slow mean.
     half_life : int, optional
         Half-life of the slow mean in samples; by default ten times the longest window.
     max_gap : float, default=5.0
-        Longest step in time, in usual steps of training, over which windows reach.
+        Longest step in time within a window, in units of the usual step in training.
     course : Course, optional
-        Measure samples from what is usual at their context, before windows are taken of
-        them: for tasks with phases. It needs at least 2 runs and a context of one column.
+        Compare samples with their usual values at the same context before windows are taken, for
+        tasks with phases. Needs at least 2 runs and a context of one column.
     max_rows : int or None, default=4000
-        Most samples that the detector learns from: of more, one is taken at random out of
-        every 2, 3, ... neighbours, as their windows are nearly alike. The time of a fit grows
-        with it; that of a score hardly does.
+        Most samples to learn from. Of more, one of every 2, 3, ... neighbours is taken at random,
+        as their windows are nearly alike. The time to fit grows with it; the time to score hardly
+        does. None takes all.
     season : str or sequence of str, default=()
-        Measure channels from what is usual by the local time of "day", "week", "month" or "year",
-        where that foretells held-out times; `fit` then needs times that are dates, or seconds
-        since 1970.
+        Compare channels with their usual values at the same local time of the "day", "week",
+        "month" or "year", where this predicts held-out samples better. Times must then be dates,
+        or seconds since 1970.
     holidays : str or sequence of str, default=()
-        Days that are like Sundays until they show otherwise; needs ``season="week"``.
+        Days that are treated as Sundays unless their training rows differ. Needs
+        ``season="week"``.
     zone : str, optional
-        Time zone of the seasons, for times in UTC. None is that of the times, if `fit` gets a
-        column of pandas that has one; other times are taken as they are.
+        Time zone in which days begin, such as "Europe/Berlin", for times in UTC. None is the zone
+        of the times if they are a pandas column with one; other times are not converted.
     alarm_rate : AlarmRate, optional
-        How often normal runs may raise an event. Given, events of training runs are counted, each
-        scored by a fit that has not seen it, which takes as long as four fits more; with a rate,
-        they settle threshold and `event_rule_`.
+        How often normal runs may raise an event. Events are then counted in the training runs,
+        each scored by a fit that has not seen it (four more fits), and threshold and `event_rule_`
+        are chosen for the rate. ``AlarmRate()`` without a rate only counts.
     direction : dict, optional
-        For channels of which only one side is bad, that side, by name or position:
-        ``{"current": "high"}``. It holds for the level and for the slope of windows; how much such
-        a channel varies within a window is not looked at, as a fall would show there, too.
+        Channels, by name or position, in which only high or only low values are bad:
+        ``{"current": "high"}`` or "low". The side applies to level and slope of windows. The
+        spread of such a channel within a window is not used: a fall would show there, too.
     limits : dict, optional
-        For channels, the lowest and the highest value that is allowed, None for none:
-        ``{"temp": (None, 90)}``. A sample beyond is told as one of a sensor that fails, of the
-        kind "limit", from the first to the last such sample, whatever the score is.
+        Lowest and highest allowed value of channels, None for no limit: ``{"temp": (None, 90)}``.
+        Samples beyond a limit are reported as a sensor event of the kind "limit", whatever their
+        scores.
 
     Attributes
     ----------
     detector_ : FusedDetector
-        The fitted detector; its rows are those of `features`.
+        The fitted detector of the features; its rows are those of `features`.
     drift_ratio_ : ndarray of shape (n_channels,)
-        How far each channel wanders in training, see `drift_ratio`.
+        How far each channel drifts in training, see `ocfuse.streaming.drift_ratio`.
     channels_, watched_ : list of str
-        Names of the channels, and of those that are not left out.
+        Names of all channels, and of those that are not dropped.
     feature_names_ : list of str
         Names of the columns of `features`.
     offset_ : float
         Threshold: scores below it raise an alarm.
     event_rule_ : EventRule
-        When scores below the threshold are an event, see `tracker`.
+        Shortest duration and hold of events, see `tracker`.
     alarm_rate_ : AlarmRate or None
-        The rate that threshold and rule were chosen for.
+        The rate for which threshold and event rule were chosen.
     held_out_ : HeldOutRuns or None
-        Scores of whole training runs by fits that have not seen them, with `alarm_rate`; or those
-        of the last runs that `calibrate` was given.
+        With `alarm_rate`: scores of whole training runs from fits that have not seen them; after
+        `calibrate`, scores of its runs.
     training_scores_ : ndarray of shape (n_samples,)
-        Held-out scores of the training samples; NaN where a sample has none or was not
-        taken (`max_rows`).
+        Held-out scores of the training samples; NaN for samples without a score, and for those not
+        learned (`max_rows`).
     training_counts_ : dict
-        What the clock said of the training samples, as in ``state_.counts``.
+        Counts of odd training samples (late, without a time, ...), as in ``state_.counts``.
     state_ : StreamState
         State of the live stream.
     sensors_ : SensorLimits
-        What is usual of each channel, and from when on a sensor has failed.
+        Usual values of each channel, and when its sensor counts as failed.
 
     Examples
     --------
@@ -244,14 +243,14 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
     # -- learning ---------------------------------------------------------
 
     def plan(self, X: Any, runs: Any = None) -> Plan:
-        """Return what the detector of a fit would take, without learning anything.
+        """Predict memory and time of `fit`, without fitting.
 
-        With `alarm_rate` there are four fits more, to three quarters of the runs each.
+        With `alarm_rate`, `fit` makes four more fits, each to three quarters of the runs.
 
         Parameters
         ----------
         X : array-like, data frame or tuple of int
-            Samples as in `fit`, or their number and that of the channels.
+            Samples as in `fit`, or the numbers of samples and channels.
         runs : array-like of shape (n,) or int, optional
             Runs as in `fit`, or their number.
 
@@ -290,18 +289,18 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like or data frame of shape (n, c)
-            Samples, run after run, each in the order of time; NaN for gaps.
+            Samples, run after run, each run ordered by time; NaN for gaps.
         y : array-like of shape (n,), optional
-            Labels as in `FusedDetector.fit`; without them all samples should be normal.
+            Labels as in `FusedDetector.fit`. Without labels all samples should be normal.
         runs : array-like of shape (n,), optional
             Run of each sample; None is one run.
         time : array-like of shape (n,), optional
-            Times, numbers or dates; None takes the samples as evenly spaced.
+            Times of the samples, numbers or dates; None means evenly spaced samples.
         context : array-like of shape (n,) or (n, k), optional
             Context of each sample, such as the progress of the task.
         judged : sequence of JudgedRun, optional
-            Samples around events that somebody judged, as `StreamTable.judged_runs` has them.
-            Each event counts as much as a run, and its samples are numbered after those of X.
+            Samples around events with a verdict, from `StreamTable.judged_runs`. Each event counts
+            as one run, and its samples are numbered after those of X.
 
         Returns
         -------
@@ -458,10 +457,10 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
     def calibrate(
         self, X: Any, runs: Any = None, time: Any = None, context: Any = None
     ) -> "StreamDetector":
-        """Set the threshold from fresh normal runs, as `FusedDetector.calibrate` does.
+        """Set the threshold from fresh normal runs; see `FusedDetector.calibrate`.
 
-        With several runs every run counts alike: the rate is that of runs to come. One run
-        can only speak for its own rest, and a warning says so.
+        With several runs, each has the same weight, and the rate holds for future runs. With one
+        run the rate holds for the rest of that run only, and a warning says so.
 
         Parameters
         ----------
@@ -494,23 +493,23 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
     # -- events -----------------------------------------------------------
 
     def set_alarm_rate(self, rate: float, per: str = "hour") -> "StreamDetector":
-        """Choose threshold, least duration and hold of alarms together, by held-out runs.
+        """Choose threshold, shortest duration and hold of events for a rate, from held-out runs.
 
-        Of all that keep events of held-out runs as rare as `rate` asks for, those are chosen that
-        find falls of the score soonest (see `HeldOutRuns.choose`). No anomaly is looked at.
+        Of all choices with which held-out runs raise events no more often than `rate`, the one is
+        taken that finds artificial falls of the score soonest. No anomalies are used.
 
         Parameters
         ----------
         rate : float
-            Events per hour, day or run, on average over runs to come.
+            Events per hour, day or run, on average over future runs.
         per : {"hour", "day", "run"}, default="hour"
-            The unit.
+            Unit of the rate.
 
         Returns
         -------
         StreamDetector
-            The detector. If the runs are too few for the rate, a `FewSamplesWarning` says what
-            they can promise, and that is what is set.
+            The detector. If there are too few runs for the rate, the lowest rate that they can
+            promise is set, and a `FewSamplesWarning` names it.
         """
         check_is_fitted(self, "state_")
         if self.held_out_ is None:
@@ -526,7 +525,7 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def alarm_facts(self) -> dict[str, Any]:
-        """Return how events are made, how many held-out runs raised, and what that promises."""
+        """Return the event rule, the events of held-out runs, and the rate that they promise."""
         rule, held = self.event_rule_, self.held_out_
         facts: dict[str, Any] = {"min_rows": rule.min_duration, "hold": rule.hold}
         if held is not None:
@@ -535,21 +534,21 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         return facts
 
     def slow_change(self, settings: SlowSettings) -> SlowChange:
-        """Return what follows slow changes of a live stream, and tests whether it has changed.
+        """Return an object that follows slow changes of a live stream and tests for a change.
 
-        The test takes blocks of rows that are long enough for held-out scores of training to
-        be no more alike from block to block than chance explains, and no shorter than the
-        longest window.
+        The test takes means of blocks of rows. A block is at least as long as the longest window,
+        and long enough that held-out training scores are no more alike from block to block than
+        chance explains.
 
         Parameters
         ----------
         settings : SlowSettings
-            What is asked for.
+            Whether to follow and to test, and how.
 
         Returns
         -------
         SlowChange
-            At the beginning of a stream.
+            The object, at the beginning of a stream.
         """
         check_is_fitted(self, "detector_")
         known = self.training_scores_ if self.held_out_ is None else self.held_out_.scores
@@ -562,20 +561,20 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         hold: int | None = None,
         leave: float | None = None,
     ) -> EventTracker:
-        """Return what makes events of scores of this detector, as every command makes them.
+        """Return a tracker that joins low scores of this detector to events, as all commands do.
 
         Parameters
         ----------
         min_duration, hold : int, optional
             Samples as in `EventTracker`; by default those of `event_rule_`.
         leave : float, optional
-            Score that ends an alarm; by default a quarter of the way from the threshold to the
-            median of normal scores.
+            An alarm ends with the first score that is not below this. By default it is the
+            threshold plus a quarter of the distance to the median of normal scores.
 
         Returns
         -------
         EventTracker
-            At the beginning of a run.
+            The tracker, at the beginning of a run.
         """
         rule, detector = self.event_rule_, self.detector_
         usual = leave_score(detector.offset_, detector.normal_scores_)
@@ -589,7 +588,7 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
     # -- recorded runs ----------------------------------------------------
 
     def score_run(self, X: Any, time: Any = None, context: Any = None) -> FloatArray:
-        """Score a whole recorded run, from its beginning; the live stream is not touched.
+        """Score a whole recorded run from its beginning; the live stream does not change.
 
         Parameters
         ----------
@@ -599,14 +598,14 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (n,)
-            Scores; NaN where there is none.
+            Scores; NaN for samples without a score.
         """
         return self.score_samples(X, None, time, context)
 
     def score_samples(
         self, X: Any, runs: Any = None, time: Any = None, context: Any = None
     ) -> FloatArray:
-        """Score recorded runs, each from its beginning; the live stream is not touched.
+        """Score recorded runs, each from its beginning; the live stream does not change.
 
         Parameters
         ----------
@@ -616,7 +615,7 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (n,)
-            Scores; NaN where there is none.
+            Scores; NaN for samples without a score.
         """
         rows, situation = self._recorded(X, runs, time, context)
         return self._scores(rows, situation, np.asarray(~np.isnan(rows).any(axis=1)))
@@ -624,7 +623,7 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
     def decision_function(
         self, X: Any, runs: Any = None, time: Any = None, context: Any = None
     ) -> FloatArray:
-        """Return scores of recorded runs less the threshold: negative raises an alarm."""
+        """Return scores of recorded runs minus the threshold: negative raises an alarm."""
         return self.score_samples(X, runs, time, context) - self.offset_
 
     def predict(
@@ -632,7 +631,7 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
     ) -> NDArray[np.int64]:
         """Return -1 for the samples of recorded runs that raise an alarm, else +1.
 
-        A sample without a score raises none.
+        A sample without a score raises no alarm.
         """
         below = self.decision_function(X, runs, time, context) < 0
         return np.where(below, ANOMALY, NORMAL)
@@ -640,29 +639,29 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
     def p_values(
         self, X: Any, runs: Any = None, time: Any = None, context: Any = None
     ) -> FloatArray:
-        """Return how rarely normal samples score as low as each of recorded runs; NaN as there."""
+        """Return p-values of recorded runs: how rarely a normal sample scores as low, or NaN."""
         scores = self.score_samples(X, runs, time, context)
         return p_values_of(scores, self.conformal_)
 
     def explain(
         self, X: Any, rows: Any, runs: Any = None, time: Any = None, context: Any = None
     ) -> Explanation:
-        """Return what lies behind the scores of some samples of recorded runs.
+        """Explain the scores of some samples of recorded runs.
 
         Parameters
         ----------
         X : array-like
-            Samples as in `fit`: whole runs, as windows look back.
+            Samples as in `fit`. Give whole runs, as windows need the samples before.
         rows : array-like of int or bool
-            The samples to explain, by number or as a mask. Each must have a score.
+            Samples to explain, by number or as a mask. Each must have a score.
         runs, time, context : array-like
             As in `fit`.
 
         Returns
         -------
         Explanation
-            One entry per chosen sample, in terms of `feature_names_`; `nearest_rows` are
-            numbers of samples of `fit`.
+            One entry per chosen sample. Its features are `feature_names_`, and its `nearest_rows`
+            are numbers of samples of `fit`.
         """
         features, situation = self._recorded(X, runs, time, context)
         chosen = np.arange(len(features))[np.asarray(rows)]
@@ -683,7 +682,7 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
     def features(
         self, X: Any, runs: Any = None, time: Any = None, context: Any = None
     ) -> FloatArray:
-        """Return what `detector_` sees of some runs; NaN rows where there is no score.
+        """Return the features that `detector_` scores; rows of NaN where there is no score.
 
         Parameters
         ----------
@@ -693,7 +692,7 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (n, number of features)
-            Columns as `feature_names_` says.
+            Features; their names are `feature_names_`.
         """
         return self._recorded(X, runs, time, context)[0]
 
@@ -705,16 +704,16 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         x : array-like of shape (c,)
-            Values of the channels, NaN for those that are missing.
+            Values of the channels; NaN for missing ones.
         time : float or date, optional
             Its time, if `fit` was given times.
         context : float or array-like of shape (k,), optional
-            Its context, if `fit` was given context; None if it is not known: no score.
+            Its context, if `fit` was given context. None if unknown; the sample then has no score.
 
         Returns
         -------
         float
-            Higher is more normal, below `offset_` is an alarm; NaN if there is no score.
+            Score: higher is more normal, below `offset_` is an alarm; NaN if there is none.
         """
         require_fitted(self, "state_")
         times = None if time is None else [time]
@@ -726,12 +725,13 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
     def score_chunk(self, X: Any, time: Any = None, context: Any = None) -> FloatArray:
         """Score the next samples of the stream.
 
-        A `DriftWarning` names a channel when its slow mean leaves training, see `drifted`.
+        A `DriftWarning` names a channel when its slow mean leaves the training range; see
+        `drifted`.
 
         Parameters
         ----------
         X : array-like of shape (n, c)
-            Samples in the order in which they came.
+            Samples in the order of their arrival.
         time : array-like of shape (n,), optional
             Their times, if `fit` was given times.
         context : array-like of shape (n,) or (n, k), optional
@@ -740,13 +740,13 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (n,)
-            Scores; NaN where there is none.
+            Scores; NaN for samples without a score.
         """
         scores, _ = self.follow(X, time, context)
         return scores
 
     def follow(self, X: Any, time: Any = None, context: Any = None) -> tuple[FloatArray, ChunkLog]:
-        """Score the next samples of the stream, as `score_chunk`; tell what happened at each.
+        """Score the next samples of the stream as `score_chunk`, and record events at each.
 
         Parameters
         ----------
@@ -756,9 +756,9 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         scores : ndarray of shape (n,)
-            Scores; NaN where there is none.
+            Scores; NaN for samples without a score.
         log : ChunkLog
-            Which samples were counted as odd, and at which of them channels left training.
+            Odd samples, sensor events, and samples at which channels left the training range.
         """
         require_fitted(self, "state_")
         # all checks first: input that is refused must not have moved the stream
@@ -820,36 +820,36 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def sensor_limits(self) -> SensorLimits:
-        """`sensors_`, or of a model from before there was one what else is known."""
+        """`sensors_`, or for models of earlier versions what is known instead."""
         return self.sensors_ or SensorLimits.of_view(self.view_)
 
     def readings(
         self, log: ChunkLog | None = None, sample: int = -1, count: int = 3
     ) -> list[ChannelReading]:
-        """Return the channels behind a score of the live stream, with what is usual of them.
+        """Return the channels that lower a score of the live stream most, with usual values.
 
-        It takes as long as some ten scores: ask when an alarm begins.
+        It takes about as long as ten scores. Call it when an alarm begins.
 
         Parameters
         ----------
         log : ChunkLog, optional
-            What `follow` returned with the scores; None takes the last sample.
+            Log that `follow` returned with the scores; None takes the last sample.
         sample : int, default=-1
-            Sample of the chunk.
+            Position of the sample in the chunk.
         count : int, default=3
-            Channels, at most.
+            Most channels to return.
 
         Returns
         -------
         list of ChannelReading
-            What costs most first; empty for a sample without a score.
+            Channels, those that lower the score most first; empty for a sample without a score.
         """
         return self.reasons(log, sample, count)[0]
 
     def reasons(
         self, log: ChunkLog | None = None, sample: int = -1, count: int = 3
     ) -> tuple[list[ChannelReading], dict[str, float]]:
-        """Return the channels behind a score of the live stream, and the members.
+        """Return the channels and the members that lower a score of the live stream most.
 
         Parameters
         ----------
@@ -859,7 +859,7 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         readings : list of ChannelReading
-            As of `readings`.
+            As returned by `readings`.
         members : dict of str to float
             What each member adds to the score, the lowest first.
         """
@@ -884,25 +884,25 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         return readings, {why.member_names[d]: float(why.contributions[0, d]) for d in order}
 
     def status(self) -> str:
-        """Return "alarm", "normal" or, without a score, "unscored": the last live sample."""
+        """Return the status of the last live sample: "alarm", "normal", or "unscored"."""
         check_is_fitted(self, "state_")
         if self.state_.silent or np.isnan(self.state_.score):
             return "unscored"
         return "alarm" if self.state_.score < self.offset_ else "normal"
 
     def drifted(self) -> list[str]:
-        """Return the channels of the live stream that are far from training by now.
+        """Return the channels of the live stream whose slow mean is now far from training.
 
-        The slow mean of these is more than six of its spreads away from the mean of
-        training. How much it spreads is learned from means of blocks of training. Scores may
-        no longer mean what they did: learn again. Asked after one half-life; channels that
-        are left out or followed do not count. `state_.drifted` names all that ever were.
+        Far means more than six spreads of the slow mean from the mean of training. This spread is
+        learned from means of blocks of training. Scores of a drifted stream may no longer be
+        valid; fit again. Channels are tested after one half-life; dropped and followed channels
+        are not. `state_.drifted` lists all channels that have ever drifted.
         """
         check_is_fitted(self, "state_")
         return self.view_.named(self.view_.drifted(self.state_))
 
     def reset(self) -> "StreamDetector":
-        """Forget the live stream: the next sample is the first of a new one."""
+        """Start a new live stream with the next sample."""
         self.state_ = self.view_.new_state()
         self.broken_ = {}
         return self
@@ -913,7 +913,7 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         return save(self.state_, path)
 
     def resume(self, path: str | os.PathLike[str]) -> "StreamDetector":
-        """Go on, to the bit, where the stream was when `checkpoint` wrote the file."""
+        """Continue the stream from a file of `checkpoint`, with the same scores to the bit."""
         check_is_fitted(self, "state_")
         state = load(path)
         if not isinstance(state, StreamState) or state.model != self.state_.model:
@@ -925,7 +925,7 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write detector and stream to one file that `ocfuse.load` reads."""
+        """Write detector and live stream to one file, which `ocfuse.load` reads."""
         check_is_fitted(self, "state_")
         return save(self, path)
 

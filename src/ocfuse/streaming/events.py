@@ -20,14 +20,14 @@ MAX_UNSCORED = 10
 
 @dataclass(frozen=True)
 class Event:
-    """A stretch of samples that is one alarm.
+    """Consecutive samples that belong to one alarm.
 
     Parameters
     ----------
     start, stop : int
-        Its first sample and the one after its last, counted from 0.
+        Number of its first sample, and of the sample after its last one, counted from 0.
     raised : int
-        Sample at which it was raised: later than `start` if a least duration was asked for.
+        Sample at which it was raised: later than `start` if `min_duration` is more than 1.
     lowest : float
         Its lowest score.
     """
@@ -42,23 +42,23 @@ class Event:
 
 
 def leave_score(offset: float, normal_scores: ArrayLike) -> float:
-    """Return a quarter of the way from the threshold to the median of normal scores.
+    """Return the threshold plus a quarter of its distance to the median of normal scores.
 
-    An event that ends there does not become many when scores stay near the threshold.
+    An event that ends only there does not fall into many while scores stay near the threshold.
     """
     return float(offset + 0.25 * max(float(np.median(np.asarray(normal_scores))) - offset, 0.0))
 
 
 @dataclass(frozen=True)
 class EventRule:
-    """When scores below the threshold are an event.
+    """Rule that joins scores below the threshold to events.
 
     Parameters
     ----------
     min_duration : int, default=3
-        Scores in a row below the threshold that raise an alarm.
+        Consecutive scores below the threshold after which an alarm is raised.
     hold : int, default=120
-        Samples after the end of an alarm in which another one goes on with the same event.
+        An alarm within so many samples after the end of the last one belongs to the same event.
     """
 
     min_duration: int = 3
@@ -66,37 +66,36 @@ class EventRule:
 
 
 class EventTracker:
-    """Turn scores into events, one after another, as they come.
+    """Join low scores of a live stream to events.
 
-    An alarm is raised after `min_duration` scores in a row below `enter`, and ends
-    with the first score that is not below `leave`. Up to `max_unscored` samples in a row
-    without a score (NaN) change nothing; after more the alarm has ended at its last score,
-    as nobody knows what has been since. That is so after a gap in time, too, if windows
-    are longer than this. Alarms that follow each other within `hold` samples are one event.
+    An alarm is raised after `min_duration` consecutive scores below `enter`. It ends with the
+    first score that is not below `leave`, or at its last score if more than `max_unscored`
+    consecutive samples have none (NaN), such as after a gap in time with longer windows. Alarms
+    that follow each other within `hold` samples are one event.
 
     Parameters
     ----------
     enter : float
-        Scores below it start an event.
+        Scores below it start an alarm.
     leave : float, optional
-        Scores from it on end the alarm; at least `enter`, which is the default. A higher
-        one keeps a score near the threshold from raising many short events.
+        The first score that is not below it ends the alarm. It must be at least `enter`, the
+        default. A higher value avoids many short events while scores are near the threshold.
     min_duration : int, default=1
-        Scores in a row that it takes to raise an alarm.
+        Consecutive scores below `enter` after which an alarm is raised.
     max_unscored : int, default=10
-        Samples in a row without a score that an alarm outlasts.
+        Most consecutive samples without a score within an alarm.
     hold : int, default=0
-        Samples after the end of an alarm in which another one that is raised goes on with
-        the same event. The event has ended only when they have passed.
+        An alarm that is raised within so many samples after the end of the last one belongs to the
+        same event. The event ends when they have passed.
 
     Attributes
     ----------
     n_seen : int
         Scores seen so far.
     is_on : bool
-        An event has been raised and has not ended.
+        Whether an event was raised and has not ended.
     is_held : bool
-        The alarm of the event that is on has ended; another one would go on with it.
+        Whether the alarm of the open event has ended; the next alarm may still belong to it.
 
     Examples
     --------
@@ -128,11 +127,11 @@ class EventTracker:
 
     @property
     def is_on(self) -> bool:
-        """An event has been raised and has not ended."""
+        """Whether an event was raised and has not ended."""
         return self._event is not None
 
     def update(self, score: float) -> Event | None:
-        """Take the next score; return the event that it ends, if it ends one."""
+        """Add the next score; return the event that it ends, or None."""
         here = self.n_seen
         self.n_seen += 1
         in_alarm = self.is_on and not self.is_held
@@ -150,12 +149,12 @@ class EventTracker:
         return self._end() if is_over else None
 
     def run(self, scores: ArrayLike) -> list[Event]:
-        """Take the scores of a whole run; return all events that end in it, or with it."""
+        """Add the scores of a whole run; return all its events."""
         found = [self.update(float(score)) for score in one_run(scores)]
         return [event for event in [*found, self.finish()] if event is not None]
 
     def finish(self) -> Event | None:
-        """Return the event that still lasts, if one does, as if the stream ended here."""
+        """End the stream here; return the event that is open, or None."""
         self._pause(self._last + 1)
         return self._end()
 
@@ -208,7 +207,7 @@ def events(
     Parameters
     ----------
     scores : array-like of shape (n,)
-        Scores of its samples, higher = more normal; NaN where there is none.
+        Scores of its samples, higher is more normal; NaN for samples without a score.
     enter, leave : float
         Thresholds as in `EventTracker`.
     min_duration, max_unscored, hold : int
@@ -217,7 +216,7 @@ def events(
     Returns
     -------
     list of Event
-        In the order of time.
+        The events, in the order of time.
 
     Examples
     --------
@@ -229,15 +228,15 @@ def events(
 
 
 def run_score(scores: ArrayLike, quantile: float = 0.0) -> float:
-    """Return one score for a run, higher = more normal.
+    """Return one score for a whole run; higher is more normal.
 
     Parameters
     ----------
     scores : array-like of shape (n,)
-        Scores of its samples; NaN where there is none.
+        Scores of its samples; NaN for samples without a score.
     quantile : float, default=0.0
-        0 is the lowest score: one bad moment spoils the run. A small share such as 0.02
-        forgives so many samples.
+        Quantile of the scores to return. 0 is the lowest score; a small share such as 0.02 ignores
+        so many of the lowest scores.
 
     Returns
     -------
@@ -270,24 +269,24 @@ def one_run(scores: ArrayLike) -> FloatArray:
 
 
 def time_to_detection(y: ArrayLike, alarms: ArrayLike, time: Any = None) -> FloatArray:
-    """Return how long each anomaly of a run lasted until an alarm was raised in it.
+    """Return the delay of the first alarm in each anomaly of a run.
 
-    An alarm that was on before the anomaly began counts as found at once: `alarms`
-    must come from a detector with few false alarms for this to mean anything.
+    If an alarm is already on when the anomaly begins, the delay is 0. So delays only mean
+    something for a detector with few false alarms.
 
     Parameters
     ----------
     y : array-like of shape (n,)
         Labels of the samples, +1 normal, -1 anomalous.
     alarms : array-like of shape (n,)
-        True, or -1 as `predict` says, where an alarm is on.
+        True, or -1 as from `predict`, for samples with an alarm.
     time : array-like of shape (n,), optional
-        Numbers or dates; None counts samples.
+        Times of the samples, numbers or dates; None counts samples.
 
     Returns
     -------
     ndarray, one per anomaly
-        Samples, units of `time`, or seconds for dates; NaN for an anomaly without an alarm.
+        Delays in samples, in units of `time`, or in seconds for dates; NaN for missed anomalies.
 
     Examples
     --------
@@ -313,24 +312,23 @@ def time_to_detection(y: ArrayLike, alarms: ArrayLike, time: Any = None) -> Floa
 
 
 class Cusum:
-    """Add small deviations of scores up, one after another, as they come.
+    """Cumulative sum of small deviations of live scores.
 
-    ``s_t = min(0, s_{t-1} + z_t - centre + slack)``, and 0 at the start: as the scores,
-    it is lower for stranger samples. Scores around `centre` keep it near 0; scores that
-    stay more than `slack` below it pull it down further and further. NaN (no score)
-    changes nothing.
+    The sum is ``s_t = min(0, s_{t-1} + z_t - centre + slack)`` with ``s_0 = 0`` and scores z_t. It
+    stays near 0 for scores around `centre`, and falls further and further while scores are more
+    than `slack` below `centre`. NaN (no score) does not change it.
 
     Parameters
     ----------
     centre : float
         Usual score, such as the median of the held-out training scores.
     slack : float, default=0.0
-        Deviation that is forgiven in every sample, such as half of their spread.
+        Deviation that is ignored in each sample, such as half of the spread of these scores.
 
     Attributes
     ----------
     total : float
-        The sum so far.
+        Current value of the sum.
 
     Examples
     --------
@@ -347,26 +345,26 @@ class Cusum:
         self.total = 0.0
 
     def update(self, score: float) -> float:
-        """Take the next score; return the sum."""
+        """Add the next score; return the sum."""
         if not math.isnan(score):
             self.total = min(0.0, self.total + float(score) - (self.centre - self.slack))
         return self.total
 
 
 def cusum(scores: ArrayLike, centre: float, slack: float = 0.0) -> FloatArray:
-    """Return the sums of a run, as `Cusum` makes them.
+    """Return the cumulative sums of a run; see `Cusum`.
 
     Parameters
     ----------
     scores : array-like of shape (n,)
-        Scores of a run in the order of time; NaN where there is none.
+        Scores of a run in the order of time; NaN for samples without a score.
     centre, slack : float
         As in `Cusum`.
 
     Returns
     -------
     ndarray of shape (n,)
-        The sums; a threshold for `events` comes from those of normal runs.
+        The sums. Sums of normal runs give a threshold for `events`.
 
     Examples
     --------

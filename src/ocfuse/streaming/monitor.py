@@ -1,4 +1,4 @@
-"""What happens in a live stream of sensors, as records: alarms, sensors that fail, silence."""
+"""Records of a live stream of sensors: alarms, failing sensors, silence, change."""
 
 import datetime
 import math
@@ -28,58 +28,58 @@ def patience(model: StreamTable) -> float | None:
 
 
 class LiveMonitor:
-    """Tell what happens in a live stream, message by message.
+    """Report alarms, failing sensors, silence and change of a live stream, row by row.
 
-    Every record is a dictionary, as `ocfuse watch --json` prints it; its `kind` says what it is:
+    Every record is a dictionary, as printed by `ocfuse watch --json`. Its `kind` is one of these:
 
-    ==================================  =======================================================
+    ==================================  =========================================================
     kind                                when
-    ==================================  =======================================================
-    alarm                               scores fell below the threshold, and an event began
-    event                               the event is over
-    missing, stuck, range, rate         a sensor fails (`state` "begin"), or is well again
-    limit                               a limit is broken (`state` "begin"), or no longer
+    ==================================  =========================================================
+    alarm                               an event begins: scores are below the threshold
+    event                               the event ends
+    missing, stuck, range, rate         a sensor fails (`state` "begin"), or works again ("end")
+    limit                               a limit is broken ("begin"), or no longer ("end")
     silent                              no rows come ("begin"), or they come again ("end")
-    blind                               rows come, but have had no score for long
-    drift                               the level of a channel has left what was learned
-    changed                             the source is no longer what it was (see `slow`)
-    ==================================  =======================================================
+    blind                               rows come, but have no score for long
+    drift                               the level of a channel has left its training range
+    changed                             the source has changed (see `slow`)
+    ==================================  =========================================================
 
     Parameters
     ----------
     model : StreamTable
-        A fitted model, which holds the state of the stream from now on.
+        A fitted model. It keeps the state of the live stream.
     min_rows, hold : int, optional
-        Scores in a row below the threshold that raise an alarm, and rows after its end in which
-        another one goes on with the same event. By default those of the model.
+        Consecutive scores below the threshold after which an alarm is raised, and rows after its
+        end within which the next alarm belongs to the same event. By default those of the model.
     leave : float, optional
-        Score that ends an alarm; by default that of the model.
+        The first score that is not below it ends an alarm; by default that of the model.
     timeout : float, optional
-        Seconds without a row that are a silence. By default five usual steps, at least 5 s, and
-        no silence is told if training had no dates.
+        Seconds without a row after which silence is reported. By default five times the usual time
+        between rows, at least 5 s; without dates in training, silence is not reported.
     is_live : bool, default=True
-        Rows come as they are measured. False tells no silence but that of a given `timeout`.
+        Whether rows come as they are measured. If False, silence is only reported with `timeout`.
     names : dict, optional
-        What every record says beside: such as the model, and the stream.
+        Further entries of every record, such as the model and the stream.
     slow : SlowSettings, optional
-        Whether the threshold follows slow changes, and changes of the source are told. Scores
-        are then those that stand to the threshold, with what was taken off them as `shift`.
+        Whether the threshold follows slow changes, and whether changes of the source are reported.
+        Scores are then raw scores minus `shift`, to be compared with the threshold.
     n_before : int, default=0
-        Events before this start: numbers go on from there.
+        Number of earlier events, after which events are numbered.
 
     Attributes
     ----------
     model : StreamTable
         The model.
     events : RowEvents
-        The events, and how many rows had no score.
+        The events, and the number of rows without a score.
     last : dict
         The last row.
     n_rows, n_silences, n_sensors, n_limits, n_changes : int
-        Rows that `take` has taken, silences, sensors that failed, limits that were broken, and
-        changes of the source.
+        Numbers of rows given to `take`, of silences, of failures of sensors, of broken limits and
+        of changes of the source.
     slow : SlowChange or None
-        What follows slow changes.
+        The object that follows slow changes and tests for a change.
 
     Examples
     --------
@@ -129,27 +129,27 @@ class LiveMonitor:
 
     @property
     def n_alarms(self) -> int:
-        """Events, failures of sensors, limits broken, changes, and times not watched."""
+        """Number of events, failing sensors, broken limits, changes and silences."""
         events = self.events
         others = self.n_silences + self.n_sensors + self.n_limits + self.n_changes
         return events.n_events + events.n_blind + others
 
     def take(self, values: Mapping[str, Any], time: Any = None) -> list[Record]:
-        """Take the next row; return what happens there.
+        """Add the next row; return the records of what happens there.
 
         Parameters
         ----------
         values : mapping
-            Numbers by the names of the columns; None, NaN, and a channel that is not there are
-            missing. Other names are not used.
+            Numbers by the names of the columns. None, NaN and absent channels are missing values.
+            Other names are not used.
         time : float, str or datetime, optional
-            When it was measured, as in training; for dates also seconds since 1970. By default
-            what `values` has in the column of times.
+            Time of the row, as in training; for dates also seconds since 1970. By default the
+            value of the time column in `values`.
 
         Returns
         -------
         list of dict
-            The records, in order; mostly none.
+            The records, in order; usually empty.
         """
         back = self.listen(True)
         frame = pandas().DataFrame([self._cells(values, time)], index=[self.n_rows])
@@ -193,23 +193,23 @@ class LiveMonitor:
     def follow(
         self, rows: Sequence[Record], runs: Sequence[Any] | None, log: ChunkLog
     ) -> Iterator[tuple[Record, list[Record]]]:
-        """Yield the next rows, which the model has scored, each with what happens there.
+        """Yield the next scored rows, each with the records of what happens there.
 
         Parameters
         ----------
         rows : list of dict
             Rows that were scored together: number, columns and results.
         runs : list or None
-            Run of each, where there are several.
+            Run of each row, if there are several.
         log : ChunkLog
-            What `StreamTable.follow` told of them.
+            Log of these rows from `StreamTable.follow`.
 
         Yields
         ------
         row : dict
             The row.
         records : list of dict
-            What happens there.
+            Records of what happens there.
         """
         for i, row in enumerate(rows):
             self.last = row
@@ -241,7 +241,7 @@ class LiveMonitor:
             self._why = worst, self._reasons(worst, rows, log)
 
     def miss(self, number: int) -> list[Record]:
-        """Count a row that cannot be read; with many of them nothing is watched."""
+        """Count a row that cannot be read; after many of them the stream is reported as blind."""
         self._n_refused += 1
         told = self.events.miss({"row": number, "columns": {}})
         for record in told:
@@ -250,7 +250,7 @@ class LiveMonitor:
         return self._signed(told)
 
     def listen(self, has_come: bool = False) -> list[Record]:
-        """Return a record when no row has come for too long, and when they come again."""
+        """Return a record if no row has come for too long, or if rows come again."""
         now = monotonic()
         silence = now - self._heard
         if has_come:
@@ -263,17 +263,17 @@ class LiveMonitor:
         return self._signed([self._silence("begin", silence)])
 
     def begin_run(self) -> list[Record]:
-        """Let the next row be the first of another run; return the event that ends before it."""
+        """Start a new run with the next row; return the record of the event that ends."""
         self.model.begin_run()
         return self.finish()
 
     def finish(self) -> list[Record]:
-        """End the event that lasts, and return it."""
+        """End the open event, and return its record."""
         ended = self.events.finish()
         return self._signed([self._reasoned(record, [], ChunkLog(0)) for record in ended])
 
     def origin(self) -> Record:
-        """Return the time of day, and the names."""
+        """Return the current time and `names`."""
         now = datetime.datetime.now().astimezone()
         return {"at": now.isoformat(timespec="milliseconds"), **self.names}
 

@@ -1,7 +1,7 @@
-"""Sensors that fail, by the raw samples of one stream and what training says of each channel.
+"""Detection of failing sensors from raw samples and the training range of each channel.
 
-A `ChannelMonitor` says when a channel is missing, stands still or leaves its range, and when
-rows come at another rate. `SensorLimits` is what it knows of training.
+A `ChannelMonitor` reports when a channel is missing, is stuck or leaves its range, and when the
+rate of rows changes. `SensorLimits` are the limits from training.
 """
 
 import math
@@ -27,27 +27,28 @@ SENSOR_KINDS = ("missing", "stuck", "range", "rate")
 
 @dataclass(frozen=True)
 class SensorLimits:
-    """What training says of each of c channels, and of the times of rows.
+    """Limits of each of c channels, and of the rate of rows, from training.
 
-    A limit is the number of rows that something may last: twice as long as it ever did in
-    training, and a few rows. It is inf where training cannot tell.
+    A limit is the number of rows that a state may last: twice the longest time in training, and a
+    few rows. It is inf if training does not show one.
 
     Attributes
     ----------
     names : list of str
         The channels.
     usual_low, usual_high : ndarray of shape (c,)
-        The middle 95 % of training lie between these.
+        Range of the middle 95 % of the training values.
     low, high : ndarray of shape (c,)
-        The range of training but for its outermost thousandths, and half of its width beyond.
+        Range of the training values without the outermost thousandths, widened on each side by
+        half of its width.
     missing, stuck, outside : ndarray of shape (c,)
-        Limits: rows without a value, that repeat a value, outside of the range.
+        Limits of the rows without a value, with a repeated value, and outside of the range.
     step, shortest, longest : float
-        Usual step in time; the shortest and longest one that the median of 21 steps may be.
+        Usual step in time, and the shortest and longest median of 21 steps that is allowed.
     is_dated : bool
         Whether times were dates, so that steps are seconds.
     course : Course or None
-        What is usual at each context, in the units of the channels.
+        Usual values at each context, in the units of the channels.
     sign : ndarray of shape (c,) or None
         1 for channels that only leave their range at its upper end, -1 at its lower one, 0 at
         both; None is 0 for all.
@@ -99,7 +100,7 @@ class SensorLimits:
         slices : sequence of slice
             Where each run is.
         has_level : ndarray of shape (c,), optional
-            Channels whose level is known from training; None is all. Others have no range.
+            Channels with a level known from training; None is all. Others have no range.
         times : ndarray of shape (n,), optional
             Times.
         step : float, default=inf
@@ -107,7 +108,7 @@ class SensorLimits:
         is_dated : bool, default=False
             Whether times are seconds.
         context : ndarray of shape (n, k), optional
-            Context; of one column, what is usual is told by it.
+            Context; with one column, usual values depend on it.
 
         Returns
         -------
@@ -175,21 +176,20 @@ class SensorLimits:
         )
 
     def band(self, context: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
-        """Return between what values channels usually are, each of shape (n, c).
+        """Return the range of usual values of the channels, each of shape (n, c).
 
         Parameters
         ----------
         context : ndarray of shape (n, k), optional
-            Context of n samples, by which it is told if training had one column of it; without
-            it n is 1.
+            Context of n samples, used if training had one column of context; without it n is 1.
 
         Returns
         -------
         low : ndarray of shape (n, c)
-            The lower end: of the middle 95 % of training, or two spreads below what is usual at the
+            Lower end: of the middle 95 % of training, or two spreads below the mean at the
             context.
         high : ndarray of shape (n, c)
-            The upper end.
+            Upper end.
         """
         if self.course is None or context is None:
             return self.usual_low[np.newaxis], self.usual_high[np.newaxis]
@@ -270,7 +270,7 @@ def _run_lengths(is_so: BoolArray, counts: BoolArray, before: IntArray) -> IntAr
 
 @dataclass(frozen=True)
 class SensorEvent:
-    """A sensor that fails, or works again.
+    """Begin or end of a failure of a sensor.
 
     Parameters
     ----------
@@ -280,15 +280,15 @@ class SensorEvent:
     channel : str
         The channel; empty for "rate".
     state : {"begin", "end"}
-        What it is the beginning or end of.
+        Whether the failure begins or ends.
     row : int
-        Row at which it is told, counted from the first one of the stream.
+        Row at which it is reported, counted from the first row of the stream.
     time : float or None
         Time of this row.
     since : int
-        Row since which it has been so, or, at its end, not been so.
+        First row of the failure, or, at its end, first row without it.
     detail : str, default=""
-        Value and limits in words.
+        Value and limits, as text.
     """
 
     kind: str
@@ -301,7 +301,7 @@ class SensorEvent:
 
     @property
     def text(self) -> str:
-        """What has happened, in words."""
+        """The event as text."""
         if self.kind == "rate":
             return self.detail
         if self.kind == "limit":
@@ -318,30 +318,30 @@ class SensorEvent:
         return f"channel {self.channel} {begun[self.kind]} since row {self.since}{detail}"
 
     def at(self, row: int) -> "SensorEvent":
-        """Return the event with another number for its row, as a file counts them."""
+        """Return the event with another row number, as a file counts rows."""
         return replace(self, row=row, since=row - (self.row - self.since))
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the event as JSON has it."""
+        """Return the event as a dictionary for JSON."""
         found: dict[str, Any] = {"kind": self.kind, "state": self.state}
         found |= {"channel": self.channel} if self.channel else {}
         return found | {"row": self.row, "since": self.since, "text": self.text}
 
 
 class ChannelMonitor:
-    """Say when sensors of one stream fail, from its raw samples.
+    """Report failing sensors of one stream, from its raw samples.
 
-    One by one or in chunks, the same samples give the same events.
+    Samples give the same events whether they come one by one or in chunks.
 
     Parameters
     ----------
     limits : SensorLimits
-        What training says.
+        Limits from training, such as `sensors_` of a `StreamDetector`.
 
     Attributes
     ----------
     n_seen : int
-        Rows so far.
+        Number of rows so far.
 
     Examples
     --------
@@ -373,7 +373,7 @@ class ChannelMonitor:
         self.off_since: int | None = None  # row since which rows come at another rate
 
     def lasting(self) -> list[tuple[str, str, int]]:
-        """Return kind, channel and first row of what lasts."""
+        """Return kind, channel and first row of all failures that have not ended."""
         names = self.limits.names
         found = [] if self.off_since is None else [("rate", "", self.off_since)]
         for k, j in np.argwhere(self.is_on).tolist():
@@ -381,17 +381,17 @@ class ChannelMonitor:
         return found
 
     def begin_run(self) -> "ChannelMonitor":
-        """Let the next sample be the first of another run of the same sensors."""
+        """Start a new run of the same sensors with the next sample."""
         self.time, self.steps = math.nan, np.zeros(0)
         return self
 
     def update(self, samples: FloatArray, times: FloatArray | None = None) -> list[SensorEvent]:
-        """Take the next samples; return what begins and ends in them, in the order of rows.
+        """Add the next samples; return the failures that begin or end in them, in order of rows.
 
         Parameters
         ----------
         samples : ndarray of shape (n, c)
-            Values of the channels, NaN for those that are missing.
+            Values of the channels; NaN for missing ones.
         times : ndarray of shape (n,), optional
             Their times.
 

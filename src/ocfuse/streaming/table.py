@@ -1,4 +1,4 @@
-"""StreamTable: a stream detector that knows the columns of its table."""
+"""StreamTable: a stream detector for tables, with the kinds of their columns."""
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -229,38 +229,38 @@ def _states_in(column: Series) -> list[str]:
 
 
 class StreamTable(TableDetector):
-    """Detect anomalies in runs of sensors that come as tables.
+    """Anomaly detector for sensor streams in tables.
 
-    The columns of numbers are the channels. `score` takes whole runs from their
-    beginning; `score_rows` takes the rows of a live stream as they come. What is missing,
-    late or repeated is treated as `StreamDetector` says, and counted in `counts`; a cell
-    that holds no number counts as missing, and a row without a context has no score.
+    The columns of numbers are the channels. `score` scores whole recorded runs; `score_rows`
+    scores the next rows of a live stream. Missing values and late or repeated rows are treated as
+    in `StreamDetector`, and counted in `counts`. A cell that holds no number counts as missing,
+    and a row without a context has no score.
 
     Parameters
     ----------
     stream : StreamDetector, default=None
-        What learns from the runs. None is `StreamDetector()`.
+        The detector, not yet fitted. None is `StreamDetector()`.
     label, normal, anomaly, ignore, id, time : str
-        Columns, as in `TableDetector`.
+        Columns and label values, as in `TableDetector`.
     group : str, default=None
-        Column that names the run of every row; the rows of a run follow each other. None
-        is the column `file` that a folder has, else all rows are one run.
+        Column with the run of each row; the rows of a run must follow each other. None takes the
+        column `file` of a folder of files; without it all rows are one run.
     context : str, default=None
-        Column with the context of every row: numbers, such as the progress of a task, or a
-        few states, such as AUTO and MANUAL. It is no channel. Rows in a state that training
-        did not have get no score, and are counted.
+        Column with the context of each row: numbers, such as the progress of a task, or a few
+        states, such as AUTO and MANUAL. It is not a channel. Rows in a state that training did not
+        have get no score, and are counted.
     season, holidays, zone : object
-        As of `StreamDetector`, where they may be given instead. Seasons need a column of times;
-        the zone is by default that of its times.
+        As in `StreamDetector`; they may also be given to `stream` instead. Seasons need a column
+        of times. The zone is by default that of its times.
 
     Attributes
     ----------
     schema_ : Schema
-        What the columns hold.
+        The columns and their kinds.
     stream_ : StreamDetector
         The fitted detector.
     run_ : str or None
-        Run that the live stream is in.
+        Current run of the live stream.
     card_ : dict
         Rows, columns, runs, versions, time, settings and checksum of the training data.
 
@@ -322,17 +322,17 @@ class StreamTable(TableDetector):
 
     @property
     def detector_(self) -> FusedDetector:  # type: ignore[override]
-        """The detector of the windows, which holds the threshold."""
+        """The detector of the windows, which has the threshold."""
         return self.stream_.detector_
 
     @property
     def limits_(self) -> ValueLimits | None:
-        """The limits that always raise an alarm, if there are any."""
+        """The limits beyond which a row always raises an alarm; None if there are none."""
         return self.stream_.limits_
 
     @property
     def counts(self) -> dict[str, int]:
-        """What has happened in the live stream, over all its runs."""
+        """Counts of odd rows in the live stream (late, missing, ...), over all its runs."""
         here = self.stream_.state_.counts
         return {
             name: here.get(name, 0) + self.past_.get(name, 0) for name in {**here, **self.past_}
@@ -340,22 +340,22 @@ class StreamTable(TableDetector):
 
     @property
     def drifted(self) -> list[str]:
-        """Channels whose slow mean has left training, over all runs of the live stream."""
+        """Channels whose slow mean has left the training range, in all runs of the live stream."""
         here = self.stream_.state_.drifted
         return self.past_drifted_ + [name for name in here if name not in self.past_drifted_]
 
     def fit(self, frame: Any, y: Any = None, judged: Sequence[JudgedEvent] = ()) -> "StreamTable":
-        """Settle what the columns hold, and learn from the runs.
+        """Infer the kinds of the columns, and learn from the runs.
 
         Parameters
         ----------
         frame : data frame
-            Normal runs one after another, such as `open_source(folder).read()`.
+            Normal runs, one after another, such as `open_source(folder).read()`.
         y : None
             Not used; labels are a column of the table.
         judged : sequence of JudgedEvent, default=()
-            Events that somebody found to be real, whose rows below the threshold are anomalies,
-            or false alarms, whose rows are normal. Each counts as much as a run.
+            Events with a verdict. Rows below the threshold of a real event are learned as
+            anomalies, all rows of a false alarm as normal. Each event counts as one run.
 
         Returns
         -------
@@ -395,18 +395,18 @@ class StreamTable(TableDetector):
         return self.restart()
 
     def plan(self, frame: Any) -> Plan:
-        """Return what `fit` would take, in bytes and seconds, without learning anything.
+        """Predict memory and time of `fit`, without fitting.
 
         Parameters
         ----------
         frame : data frame
-            Runs, as for `fit`. Channels that would be left out for their drift are counted.
+            Runs, as for `fit`. Channels that `fit` would drop for their drift are counted.
 
         Returns
         -------
         Plan
-            The plan, to be printed; its rows are those that are taken (`max_rows`), its columns
-            the features of the windows.
+            Bytes and seconds: ``print(model.plan(frame))``. Its rows are those that are learned
+            (`max_rows`), its columns the features of the windows.
         """
         table = as_frame(frame)
         schema = self._settled(table)
@@ -449,19 +449,19 @@ class StreamTable(TableDetector):
 
     # no keep_going: a stream always goes on
     def score(self, frame: Any) -> Frame:  # type: ignore[override]
-        """Judge every row of whole runs, from their beginning; the live stream stays as it is.
+        """Score every row of whole runs; the live stream does not change.
 
         Parameters
         ----------
         frame : data frame
-            Runs with the columns of training. They are told apart by the group column, or
-            by the files of a folder; without either the table is one run.
+            Whole runs with the columns of training. The group column, or the files of a folder,
+            separate the runs; without either the table is one run.
 
         Returns
         -------
         pandas.DataFrame
-            As of `TableDetector.score`. The first rows of a run have no score, and whether
-            a row without a score is an anomaly is not known.
+            As of `TableDetector.score`. The first rows of a run have no score; "is_anomaly" is
+            missing there.
         """
         check_is_fitted(self, "stream_")
         table = as_frame(frame)
@@ -480,20 +480,20 @@ class StreamTable(TableDetector):
         why: bool | str = False,
         most_explained: int | None = None,
     ) -> Frame:
-        """Judge the next rows of the live stream.
+        """Score the next rows of the live stream.
 
         Parameters
         ----------
         frame : data frame
-            The rows, one or more, in the order in which they came. Another name in the
-            group column, if there is one, begins a new run.
+            One or more rows, in the order of their arrival. A new name in the group column, if
+            there is one, begins a new run.
         keep_going : bool, default=True
-            Not used: a stream always goes on.
+            Not used: a stream always continues.
         why : bool or "all", default=False
-            Add a column "why": for every alarm, or every row that has a score, the channels
-            behind it with what is usual of them.
+            Add a column "why" with the channels behind each alarm, and their usual values; "all":
+            behind the score of every row.
         most_explained : int, default=None
-            Rows that get one, at most; None is `most_explained` of the model.
+            Most rows with a reason; None is `most_explained` of the model.
 
         Returns
         -------
@@ -514,7 +514,7 @@ class StreamTable(TableDetector):
         return scores
 
     def follow(self, frame: Any) -> tuple[Frame, ChunkLog]:
-        """Judge the next rows of the live stream, as `score_rows`; tell what happened at each.
+        """Score the next rows of the live stream as `score_rows`, and record events at each.
 
         Parameters
         ----------
@@ -526,7 +526,7 @@ class StreamTable(TableDetector):
         scores : pandas.DataFrame
             As of `score`.
         log : ChunkLog
-            Which rows are counted in `counts`, and at which of them channels left training
+            Rows that are counted in `counts`, and rows at which a channel left the training range
             for the first time.
         """
         check_is_fitted(self, "stream_")
@@ -537,19 +537,19 @@ class StreamTable(TableDetector):
         return pandas().DataFrame(result, index=table.index), log
 
     def follow_plain(self, rows: PlainRows) -> tuple[FloatArray, ChunkLog]:
-        """Judge the next rows of the live stream, as `follow`, of rows that are read plainly.
+        """Score the next rows of the live stream as `follow`, from rows of `plain_reader`.
 
         Parameters
         ----------
         rows : PlainRows
-            What `plain_reader` gave.
+            Rows read by `plain_reader`.
 
         Returns
         -------
         scores : ndarray of shape (n,)
-            Scores; NaN where there is none.
+            Scores; NaN for rows without a score.
         log : ChunkLog
-            As of `follow`.
+            As returned by `follow`.
         """
         X = np.array(rows.X, dtype=np.float64)
         none = np.zeros(len(X), dtype=bool)
@@ -574,17 +574,17 @@ class StreamTable(TableDetector):
         return scores, log
 
     def raises_alarm(self, event: JudgedEvent) -> bool | None:
-        """Return whether the rows of an event raise one; None if none has a score.
+        """Return whether the rows of an event raise an alarm; None if none has a score.
 
         Parameters
         ----------
         event : JudgedEvent
-            Every part of it is scored from its beginning, as a run.
+            The event. Each part of it is scored as a run.
 
         Returns
         -------
         bool or None
-            Whether there is an alarm.
+            Whether one of them raises an alarm.
         """
         check_is_fitted(self, "stream_")
         has_score = False
@@ -599,7 +599,7 @@ class StreamTable(TableDetector):
         return False if has_score else None
 
     def restart(self) -> "StreamTable":
-        """Forget the live stream and its counts: the next row is the first of a new one."""
+        """Start a new live stream with the next row, and set its counts to zero."""
         check_is_fitted(self, "stream_")
         self.stream_.reset()
         self.run_, self.columns_ = None, None
@@ -607,12 +607,12 @@ class StreamTable(TableDetector):
         return self
 
     def begin_run(self, run: str | None = None) -> "StreamTable":
-        """Let the next row be the first of a new run of the live stream; counts go on.
+        """Start a new run of the live stream with the next row; counts continue.
 
         Parameters
         ----------
         run : str, default=None
-            What the group column calls it, if there is one.
+            Its name in the group column, if there is one.
 
         Returns
         -------
@@ -631,26 +631,26 @@ class StreamTable(TableDetector):
     def reasons(
         self, log: ChunkLog, sample: int, count: int = 3
     ) -> tuple[list[ChannelReading], dict[str, float]]:
-        """Return channels and members behind a score; see `StreamDetector.reasons`."""
+        """Return channels and members that lower a score; see `StreamDetector.reasons`."""
         check_is_fitted(self, "stream_")
         return self.stream_.reasons(log, sample, count)
 
     def readings(
         self, log: ChunkLog | None = None, sample: int = -1, count: int = 3
     ) -> list[ChannelReading]:
-        """Return the channels behind a score of the live stream; see `StreamDetector.readings`."""
+        """Return the channels that lower a live score; see `StreamDetector.readings`."""
         check_is_fitted(self, "stream_")
         return self.stream_.readings(log, sample, count)
 
     def explain(self, frame: Any, rows: Any = None) -> Explanation:
-        """Return what lies behind the scores of some rows of whole runs.
+        """Explain the scores of some rows of whole runs.
 
         Parameters
         ----------
         frame : data frame
             Whole runs, as in `score`.
         rows : sequence of int, default=None
-            Positions of the rows to explain, each with a score. None is all that have one.
+            Positions of the rows to explain, each with a score. None explains all with a score.
 
         Returns
         -------
@@ -665,7 +665,7 @@ class StreamTable(TableDetector):
         return self.stream_.explain(samples.X, rows, *samples.beside)
 
     def explained(self, frame: Any, rows: Any) -> tuple[Explanation, list[list[ChannelReading]]]:
-        """Return what `explain` does, and what the channels of these rows read.
+        """Return the explanation of rows, and the readings of their channels.
 
         Parameters
         ----------
@@ -679,7 +679,7 @@ class StreamTable(TableDetector):
         explanation : Explanation
             One entry per row.
         readings : list of list of ChannelReading
-            The channels behind each score, what costs most first.
+            For each row its channels, those that lower the score most first.
         """
         why, samples = self.explain(frame, rows), self._read(as_frame(frame))
         features = self.stream_.features(samples.X, *samples.beside)[rows]
@@ -690,17 +690,17 @@ class StreamTable(TableDetector):
         return why, readings_of(why, self.detector_, view, features, context, times=when)
 
     def channel_costs(self, explanation: Explanation) -> FloatArray:
-        """Return what each channel costs the explained rows: the sum over its windows.
+        """Return how much each channel lowers the explained scores, summed over its windows.
 
         Parameters
         ----------
         explanation : Explanation
-            What `explain` returned.
+            Result of `explain`.
 
         Returns
         -------
         ndarray of shape (q, number of channels)
-            Columns as `channels` names them.
+            Costs; the columns are those of `channels`.
         """
         check_is_fitted(self, "stream_")
         costs, n = explanation.attributions, len(self.stream_.watched_)
@@ -714,19 +714,19 @@ class StreamTable(TableDetector):
         trace: Trace | None = None,
         has_score: BoolArray | None = None,
     ) -> Report:
-        """Make a page on the alarms in some runs, and why they were raised.
+        """Report the alarms in runs, and their reasons, as one HTML page.
 
         Parameters
         ----------
         frame : data frame
             Whole runs, as in `score`.
         name : str, default="the table"
-            What to call them.
+            Name of the table in the report.
         trace : Trace, default=None
-            What was kept of the rows when they were scored (`ocfuse.ensemble.score`); None
-            scores them.
+            What was recorded when the rows were scored (`ocfuse.ensemble.score`); None scores
+            them.
         has_score : ndarray of shape (n,), default=None
-            Which rows of the frame the trace is of; None is all.
+            Rows of the frame that `trace` has; None is all.
 
         Returns
         -------
@@ -833,14 +833,14 @@ class StreamTable(TableDetector):
         return self
 
     def adapt(self, frame: Any) -> "StreamTable":
-        """Refuse: rows of a run are alike, and how sure their alarms are is not known."""
+        """Raise an error: rows of a run are alike, so the certainty of their alarms is unknown."""
         raise InvalidInputError(
             "adapt is for rows that stand alone. The model is one of streams, whose rows follow "
             "each other: fit again with the runs that are normal, or use calibrate."
         )
 
     def update(self, frame: Any, *, memory: int | None = None) -> "StreamTable":
-        """Refuse: rows of a run are alike, and its threshold counts runs."""
+        """Raise an error: rows of a run are alike, and the threshold counts runs."""
         raise InvalidInputError(
             "update is for rows that stand alone. The model is one of streams, whose rows follow "
             "each other: fit again with the runs that are normal, use calibrate, or let the "
@@ -863,11 +863,11 @@ class StreamTable(TableDetector):
             yield chunk
 
     def n_unknown(self, n_without: int, n_rows: int) -> int:
-        """Return how many rows without a score may be anomalies: those that begin a run may not."""
+        """Return how many rows without a score may be anomalies, except first rows of runs."""
         return n_without if n_without == n_rows else 0
 
     def facts(self) -> dict[str, Any]:
-        """Return what is known of the stream: runs, windows, context, drift, channels, seasons."""
+        """Return facts of the stream: runs, windows, context, drift, channels, seasons."""
         stream = self.stream_
         usual = stream.view_.usual
         seasons = None if usual is None else usual.seasons
@@ -893,26 +893,26 @@ class StreamTable(TableDetector):
 
     @property
     def channels(self) -> list[str]:
-        """Channels that are watched, in the order of `channel_costs`."""
+        """Channels that are not dropped, in the order of `channel_costs`."""
         return list(self.stream_.watched_)
 
     @property
     def run_column(self) -> str | None:
-        """The column that names the run of every row, if there is one."""
+        """Column with the run of each row; None if there is none."""
         return next((c.name for c in self.schema_.columns if c.kind == "group"), None)
 
     def runs_in(self, scores: Frame) -> Series | None:
-        """Return the column of scored rows that names their runs, if there is one.
+        """Return the column with the runs of scored rows; None if there is none.
 
         Parameters
         ----------
         scores : pandas.DataFrame
-            What `score` or `score_rows` returned.
+            Result of `score` or `score_rows`.
 
         Returns
         -------
         pandas.Series or None
-            The names.
+            Names of the runs.
         """
         known = (
             free_name(name, self.result_names)

@@ -1,4 +1,4 @@
-"""Features of the last samples: level, slope and spread; folds as blocks of time."""
+"""Features of the latest samples: level, slope and spread; blocks of time as folds."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -23,21 +23,20 @@ LARGEST = 1e100
 class Windows:
     """Level, slope and spread of each channel over the last h samples, for several h.
 
-    Causal: the features of a sample rest on it and on samples before it in its run.
-    The level is the mean, the slope that of the straight line through the window, per
-    sample, and the spread the standard deviation. Gaps (NaN) in a window are left out;
-    where less than half of it is present, or the run is younger than the window, the
-    features are NaN.
+    The features of a sample depend only on it and on earlier samples of its run. The level is the
+    mean of the window, the slope that of its regression line per sample, and the spread its
+    standard deviation. Gaps (NaN) are left out. The features are NaN if less than half of a window
+    is present, or if the run is shorter than the window.
 
     Parameters
     ----------
     lengths : sequence of int, default=(10, 30)
-        The numbers h, each at least 3.
+        Lengths h of the windows in samples, each at least 3.
 
     Attributes
     ----------
     longest : int
-        The largest h: samples that must be kept.
+        The largest h.
 
     Examples
     --------
@@ -63,7 +62,7 @@ class Windows:
         self.longest = max(self.lengths)
 
     def names(self, channels: Sequence[str]) -> list[str]:
-        """Return the names of the columns."""
+        """Return the names of the features."""
         return [f"{c} {kind} {h}" for h in self.lengths for kind in KINDS for c in channels]
 
     def transform(self, X: ArrayLike, runs: Any = None) -> FloatArray:
@@ -72,15 +71,15 @@ class Windows:
         Parameters
         ----------
         X : array-like of shape (n, c)
-            Samples in the order of time, NaN where a value is missing.
+            Samples in the order of time; NaN for missing values.
         runs : array-like of shape (n,), optional
-            Run of each sample, whose samples follow each other; a new run starts
-            with empty windows. None is one run.
+            Run of each sample; the samples of a run must follow each other. A new run starts with
+            empty windows. None is one run.
 
         Returns
         -------
         ndarray of shape (n, 3 c len(lengths))
-            Columns as `names` says.
+            Features, with the columns of `names`.
         """
         samples = check_samples(X)
         features = np.empty((len(samples), len(KINDS) * len(self.lengths) * samples.shape[1]))
@@ -196,27 +195,26 @@ def _total(values: FloatArray) -> FloatArray:
 
 
 def blocks(runs: Any, n_blocks: int = 4, purge: int = 29) -> Groups:
-    """Cut every run into blocks of time, to be given to `fit` as `groups`.
+    """Cut each run into blocks of time, for `groups` of `FusedDetector.fit`.
 
-    Samples next to each other are alike, and windows over them overlap: scored by
-    a detector that has learned its neighbours, every sample looks normal. Here whole
-    blocks are held out, and the samples up to `purge` places before and after them
-    are not learned meanwhile. With several runs recorded apart, the runs themselves
-    are the better groups: they vary as new runs will.
+    Neighbouring samples are alike, and their windows overlap. A sample always looks normal to a
+    detector that has learned its neighbours. So whole blocks are held out, and the `purge` samples
+    before and after a held-out block are not learned either. If there are several runs, the runs
+    themselves are better groups: they vary as new runs will.
 
     Parameters
     ----------
     runs : int or array-like of shape (n,)
         Number of samples of one run, or the run of each sample, in the order of time.
     n_blocks : int, default=4
-        Blocks per run, of about equal length.
+        Number of blocks per run, of about equal length.
     purge : int, default=29
-        Samples left out on either side: one less than the longest window.
+        Samples left out on either side of a held-out block: the longest window minus one.
 
     Returns
     -------
     Groups
-        For `FusedDetector.fit(X, groups=...)`.
+        Groups for `FusedDetector.fit(X, groups=...)`.
 
     Examples
     --------

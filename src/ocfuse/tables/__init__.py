@@ -1,7 +1,7 @@
-"""Tables as users have them: files, what their columns hold, and a detector for them.
+"""Tables in files and data frames: reading, kinds of columns, and a detector for tables.
 
-A `Source` reads a file in chunks, a `Schema` says what each column is, and a `TableDetector`
-fits and scores such tables. It must not know streams, pictures, commands or HTTP.
+A `Source` reads a file in chunks, a `Schema` holds the kind of each column, and a `TableDetector`
+fits and scores tables. It must not know streams, pictures, commands or HTTP.
 """
 
 from ocfuse.tables.cells import Column

@@ -245,32 +245,31 @@ def no_formula(text: str) -> str:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table, as training has found it.
+    """A column of a table, with its kind in training.
 
     Attributes
     ----------
     name : str
         Its name.
     kind : str
-        "number", "category", "by" (says whose a row is), "time", "id", "label", "group" (of rows
-        held out together), "ignored" or "empty".
+        "number", "category", "by" (names what a row belongs to), "time", "id", "label", "group"
+        (of rows held out together), "ignored" or "empty".
     reason : str
-        Why, in words to show.
+        Why it has this kind, as text.
     has_gaps : bool
-        Whether training rows had no value here; if not, there is a warning of later gaps, and
-        they are judged as the encoder of the detector says.
+        Whether some training rows had no value here. If not, later gaps cause a warning, and are
+        treated according to `gaps` of the encoder.
     categories : list of str
-        Values of a category, or of a column that says whose a row is, that training has seen,
-        sorted.
+        Values in training of a "category" or "by" column, sorted.
     format : str
-        How times are written: "ISO8601", "number" or codes as of `strptime`. How numbers
-        are written that are text: such as "$1,000.0"; empty if they are plain.
+        Format of times: "ISO8601", "number" or codes of `strptime`. Format of numbers that are
+        written as text, such as "$1,000.0"; empty for plain numbers.
     utc : bool
-        Whether times are tied to a time zone; they are then given in UTC.
+        Whether times have a time zone; they are then converted to UTC.
     is_constant : bool
         Whether all training rows had the same value.
     is_given : bool
-        Whether a detector is given the times, as it measures by the season.
+        Whether the detector gets the times, for seasons.
     """
 
     name: str
@@ -285,7 +284,7 @@ class Column:
 
     @property
     def is_feature(self) -> bool:
-        """Whether a detector is given it; in an empty column, a later value is a change."""
+        """Whether the detector gets it; a later value in an empty column is a change."""
         return self.kind in ("number", "category", "by", "empty") or self.is_given
 
 

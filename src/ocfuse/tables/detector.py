@@ -58,55 +58,57 @@ RULE = "rule"
 
 
 class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
-    """Detect anomalies among the rows of a table as users have it.
+    """Anomaly detector for tables with columns of different kinds.
 
-    `fit` settles what each column holds; later tables are read by that, chunk
-    by chunk if need be, with the same result as at once.
+    `fit` infers the kind of each column (numbers, categories, times, ids, labels) and trains a
+    `FusedDetector` on the features. Later tables are read with the same kinds. A table scored in
+    chunks has the same scores as at once.
 
     Parameters
     ----------
     detector : FusedDetector, default=None
-        What learns from the rows. None is `FusedDetector()`.
+        The detector, not yet fitted. None is `FusedDetector()`.
     label : str, default=None
-        Column that separates normal rows from anomalies.
+        Column with the labels: which rows are normal and which are anomalies.
     normal : str or collection, default=None
-        Values of the label column that are normal (see `Schema.infer`).
+        Values of the label column that mean normal (see `Schema.infer`).
     anomaly : str or collection, default=None
-        Values of the label column that are anomalies, where the rest may be empty.
+        Values of the label column that mean anomaly; rows with an empty cell have no label.
     ignore : str or sequence of str, default=()
-        Columns to leave out.
+        Columns not to learn from.
     id : str, default=None
-        Column that names the rows. None looks for one.
+        Column with a name or number of each row. None looks for one.
     time : str, default=None
-        Column with the times of the rows. None looks for one.
+        Column with the time of each row. None looks for one.
     group : str, default=None
-        Column that names the run, part or tile of every row. Rows of one group stay
-        together whenever rows are held out, and the threshold counts groups.
+        Column with the group of each row, such as its run or part. Rows of one group are held out
+        together, and the threshold counts groups.
     categories : str or sequence of str, default=()
-        Columns that hold categories, whatever their values look like: digits that are
-        codes, text with many values.
+        Columns that hold categories even if they look otherwise: codes of digits, text with many
+        values.
     numbers : str or sequence of str, default=()
-        Columns that hold numbers, though they look like ids or counters of rows.
+        Columns that hold numbers even if they look like ids or counters of rows.
     by : str or sequence of str, default=None
-        Columns that say whose a row is, such as "machine", or from the widest to the narrowest
-        ``["plant", "machine"]``: numbers are measured from what is usual for each of them. The
-        `group` of a row is another thing: its rows are held out together.
+        Columns that name what a row belongs to, such as "machine", or from the widest to the
+        narrowest ``["plant", "machine"]``. Numbers are compared with the usual values of the same
+        machine. `group` is different: its rows are held out together.
     season : str or sequence of str, default=()
-        Numbers are measured from what is usual by the local time of "day", "week", "month" or
-        "year", in the columns where that foretells held-out rows.
+        Compare numbers with the usual values at the same local time of the "day", "week", "month"
+        or "year", in those columns where this predicts held-out rows better.
     holidays : str or sequence of str, default=()
-        Days that are like Sundays until they show otherwise; needs ``season="week"``.
+        Days that are treated as Sundays unless their training rows differ. Needs
+        ``season="week"``.
     zone : str, default=None
-        Time zone of the seasons, such as "Europe/Berlin". None is that of the times; times
-        without a zone are local.
+        Time zone in which days begin, such as "Europe/Berlin". None is the zone of the times;
+        times without a zone are local.
     direction, limits : dict, default=None
-        The side on which deviations count, and limits; as `by` and `season` they are those of
-        `FusedDetector`, and may be given there as well.
+        Columns in which only one side is bad, and limits, as in `FusedDetector`. These, `by`,
+        `season`, `holidays` and `zone` may also be given to `detector` instead.
 
     Attributes
     ----------
     schema_ : Schema
-        What the columns hold.
+        The columns and their kinds.
     detector_ : FusedDetector
         The fitted detector.
     card_ : dict
@@ -184,7 +186,7 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         self.limits = limits
 
     def fit(self, frame: Any, y: Any = None, judged: Sequence[JudgedEvent] = ()) -> "TableDetector":
-        """Settle what the columns hold, and learn from the rows.
+        """Infer the kinds of the columns, and learn from the rows.
 
         Parameters
         ----------
@@ -193,8 +195,8 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         y : None
             Not used; labels are a column of the table.
         judged : sequence of JudgedEvent, default=()
-            Events that somebody found to be real, whose rows are anomalies, or false alarms,
-            whose rows are normal: at most 20 rows of each.
+            Events with a verdict. At most 20 rows of each are learned: as anomalies if the event
+            was real, as normal rows if it was a false alarm.
 
         Returns
         -------
@@ -220,19 +222,19 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         event : JudgedEvent
-            Its rows below the threshold of then are looked at.
+            The event; its rows below the threshold of that time are tested.
 
         Returns
         -------
         bool or None
-            Whether there is an alarm.
+            Whether one of them raises an alarm.
         """
         check_is_fitted(self, "detector_")
         found = self.score(low_rows(event, self.most_judged), keep_going=True)["is_anomaly"]
         return bool(found.any()) if found.notna().any() else None
 
     def plan(self, frame: Any) -> Plan:
-        """Return what `fit` would take, in bytes and seconds, without learning anything.
+        """Predict memory and time of `fit`, without fitting.
 
         Parameters
         ----------
@@ -242,7 +244,7 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         Plan
-            The plan, to be printed.
+            Bytes and seconds, by part of the fit: ``print(model.plan(frame))``.
         """
         table = as_frame(frame)
         detector, schema = self._settled_for(table)
@@ -310,36 +312,35 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         why: bool | str = False,
         most_explained: int | None = None,
     ) -> Frame:
-        """Judge every row.
+        """Return score, p-value and decision of every row.
 
         Parameters
         ----------
         frame : data frame
-            Rows with the columns of training; others are not used.
+            Rows with the columns of training. Further columns are not used.
         keep_going : bool, default=False
-            Leave score, p-value and "is_anomaly" of rows empty that cannot be scored, and
-            count them in a warning: rows with text among numbers, with infinity, or, if
-            these are refused (`FusedDetector.set_gaps`), with gaps where training had none.
-            Otherwise such rows are an error.
+            If True, rows that cannot be scored have an empty score, p-value and "is_anomaly", and
+            a warning counts them. If False, they are an error. These are rows with text among
+            numbers, with infinity, or, if such gaps are refused (`FusedDetector.set_gaps`), with
+            gaps in columns that had none in training.
         why : bool or "all", default=False
-            Add a column "why" with one line for every alarm, such as "TSH 530, usually 0.4
-            to 6.1", or for all rows (see `Explanation.reason`). An explained row takes
-            about two scored rows per column. Every row that is judged by some of its columns
-            only, as it has gaps where training had none, is marked: "judged without TSH".
+            Add a column "why" with the reason of each alarm in one line, such as "TSH 530, usually
+            0.4 to 6.1"; "all": of every row (see `Explanation.reason`). To explain a row takes
+            about as long as to score two rows per column. Rows with gaps in columns that had none
+            in training are marked: "judged without TSH".
         most_explained : int, default=None
-            Rows that get a reason, at most, the first ones; others are counted in a
-            warning. None is as many as take a million scored rows.
+            Most rows with a reason, the first ones; a warning counts the others. None is as many
+            as take the time of a million scored rows.
 
         Returns
         -------
         pandas.DataFrame
-            File, id, time and the columns of `by`, if there are such; "score", higher is more
-            normal; "p_value", how rarely a normal row scores this low; and
-            "is_anomaly", true, false, or missing where there is no score; if the model has
-            limits, "rule", the limits that the row breaks: such a row is an anomaly, whatever
-            its score is. The index is that of `frame`. A gap that training had not takes the
-            value of the training rows nearest to it: p-values are larger then, on average, and
-            there is a warning.
+            Columns: file, id, time and those of `by`, if there are such columns; "score", higher
+            is more normal; "p_value", how rarely a normal row scores this low; "is_anomaly",
+            true, false, or missing without a score; and if the model has limits, "rule", the limits that the row
+            breaks, which make it an anomaly whatever its score. The index is that of `frame`. A
+            gap in a column that had none in training takes the value of the nearest training rows.
+            P-values are then larger on average, and a warning says so.
         """
         check_is_fitted(self, "detector_")
         if why not in (False, True, "all"):
@@ -359,21 +360,21 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def limits_(self) -> ValueLimits | None:
-        """The limits that always raise an alarm, if there are any."""
+        """The limits beyond which a row always raises an alarm; None if there are none."""
         return self.detector_.limits_
 
     def broken_limits(self, frame: Any) -> NDArray[np.object_]:
-        """Return which of the `limits` every row breaks.
+        """Return which of the `limits` each row breaks.
 
         Parameters
         ----------
         frame : data frame
-            Rows with the columns of training; also rows that have no score.
+            Rows with the columns of training, including rows without a score.
 
         Returns
         -------
         ndarray of shape (n,)
-            Such as "temp above 90"; empty for none.
+            Texts such as "temp above 90"; empty if the row breaks no limit.
         """
         check_is_fitted(self, "detector_")
         table = as_frame(frame)
@@ -404,11 +405,11 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def most_explained(self) -> int:
-        """Rows that `score` explains by default, at most."""
+        """Most rows that `score` explains by default."""
         return max(self.max_scored // (2 * int(self.detector_.n_features_in_)), 1)
 
     def explain(self, frame: Any, rows: Any = None) -> Explanation:
-        """Return what lies behind the scores of rows (see `FusedDetector.explain`).
+        """Explain the scores of rows (see `FusedDetector.explain`).
 
         Parameters
         ----------
@@ -436,19 +437,19 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         trace: Trace | None = None,
         has_score: BoolArray | None = None,
     ) -> Report:
-        """Make a page on the alarms among the rows, and why they were raised.
+        """Report the alarms among the rows, and their reasons, as one HTML page.
 
         Parameters
         ----------
         frame : data frame
             Rows with the columns of training; labels, ids and times are shown too.
         name : str, default="the table"
-            What to call the rows.
+            Name of the table in the report.
         trace : Trace, default=None
-            What was kept of the rows when they were scored (`ocfuse.ensemble.score`); None
-            scores them.
+            What was recorded when the rows were scored (`ocfuse.ensemble.score`); None scores
+            them.
         has_score : ndarray of shape (n,), default=None
-            Which rows of the frame the trace is of; None is all. The others are left out.
+            Rows of the frame that `trace` has; None is all. Other rows are left out.
 
         Returns
         -------
@@ -501,7 +502,7 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         frame : data frame
-            Rows with the columns of training, as they come; a label column is not looked at.
+            Unlabelled rows with the columns of training; a label column is not used.
 
         Returns
         -------
@@ -515,20 +516,20 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def update(self, frame: Any, *, memory: int | None = None) -> "TableDetector":
-        """Take more normal rows without learning all anew (see `FusedDetector.update`).
+        """Learn more normal rows, without a new fit (see `FusedDetector.update`).
 
         Parameters
         ----------
         frame : data frame
-            Rows with the columns of training. A label column, if there is one, is looked at:
-            anomalies are not learned from, and rows that it calls normal are never left out.
+            Rows with the columns of training. If there is a label column, anomalies are not
+            learned, and normal rows always are.
         memory : int, default=None
-            Rows to know at most: the oldest are forgotten. None forgets none.
+            Most rows to keep; the oldest ones are forgotten. None keeps all.
 
         Returns
         -------
         TableDetector
-            The model; its `card_` has a part "updates", which says how many rows have come when.
+            The model; "updates" in its `card_` lists the time and the rows of each update.
         """
         check_is_fitted(self, "detector_")
         schema, table = self.schema_, as_frame(frame)
@@ -557,7 +558,7 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def prune(self, tol: float = 1e-9) -> "TableDetector":
-        """Stop computing members that change no score by more (see `FusedDetector.prune`)."""
+        """Remove members that change no score by more than `tol` (see `FusedDetector.prune`)."""
         check_is_fitted(self, "detector_")
         self.detector_.prune(tol)
         return self
@@ -566,21 +567,21 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def counts(self) -> dict[str, int] | None:
-        """What has happened in a live stream; None for rows that stand alone."""
+        """Counts of odd samples of a live stream; None for a table of independent rows."""
         return None
 
     @property
     def needed(self) -> str:
-        """What a row needs to have a score beside its columns, in words."""
+        """What a row needs besides its columns to have a score, in words."""
         return ""
 
     @property
     def channels(self) -> list[str]:
-        """Channels of a stream whose windows are the features; none for rows that stand alone."""
+        """Channels of a stream whose windows are the features; empty for independent rows."""
         return []
 
     def restart(self) -> "TableDetector":
-        """Begin a new stream; rows that stand alone are not of any."""
+        """Start a new stream; without effect for independent rows."""
         return self
 
     def score_rows(
@@ -591,21 +592,21 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         why: bool | str = False,
         most_explained: int | None = None,
     ) -> Frame:
-        """Judge the next rows of a table or of a live stream; see `score`."""
+        """Score the next rows of a table or of a live stream; see `score`."""
         return self.score(frame, keep_going=keep_going, why=why, most_explained=most_explained)
 
     def plain_reader(self, header: Sequence[str]) -> PlainReader | None:
-        """Return what reads plain rows of text of some columns; None if there may be none.
+        """Return a fast reader of rows of text without gaps; None if there can be none.
 
         Parameters
         ----------
         header : sequence of str
-            The columns.
+            Names of the columns.
 
         Returns
         -------
         PlainReader or None
-            What reads them.
+            The reader.
         """
         check_is_fitted(self, "detector_")
         wanted = {*self.schema_.features, *([self._context] if self._context else [])}
@@ -623,12 +624,12 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         return None
 
     def score_plain(self, rows: PlainRows) -> FloatArray:
-        """Return the scores of rows that `plain_reader` gave.
+        """Return the scores of rows read by `plain_reader`.
 
         Parameters
         ----------
         rows : PlainRows
-            The rows; they have no gaps, and no categories that are new.
+            The rows, without gaps and without new categories.
 
         Returns
         -------
@@ -652,15 +653,15 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         return n_without
 
     def channel_costs(self, explanation: Explanation) -> FloatArray:
-        """Return what each of the `channels` costs the explained rows."""
+        """Return how much each of the `channels` lowers the scores of the explained rows."""
         return np.zeros((len(explanation), 0))
 
     def facts(self) -> dict[str, Any]:
-        """Return what is known of the model beside columns, detector and card."""
+        """Return further facts of the model, besides columns, detector and card."""
         return {}
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the model to one file that `ocfuse.load` reads."""
+        """Write the model to one file, which `ocfuse.load` reads."""
         check_is_fitted(self, "detector_")
         return save(self, path)
 
@@ -688,7 +689,7 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         return pandas().Series(texts, index=table.index, dtype="string")
 
     def judged_without(self, frame: Any) -> list[str]:
-        """Name, for every row, the columns that it is judged without.
+        """Return for each row the columns it is scored without.
 
         Parameters
         ----------
@@ -698,9 +699,9 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         list of str
-            Names of columns in which the row has a gap and training had none, unless such gaps
-            are refused or alarms, and those of its group and time if they are missing or new;
-            empty for rows that are judged by all.
+            Names of columns with a gap where training had none, unless such gaps are refused or
+            alarms, and of the columns of group and time if they are missing or new; empty for
+            rows that are scored with all columns.
         """
         check_is_fitted(self, "detector_")
         table = as_frame(frame)
@@ -864,7 +865,7 @@ def _with_judged(
 
 
 def verdicts_of(judged: Sequence[JudgedEvent]) -> dict[str, Any]:
-    """Return what a card says of judged events; nothing if there were none."""
+    """Return the lines of a card on events with a verdict; empty if there were none."""
     real = sum(event.is_real for event in judged)
     return {"verdicts": {"real": real, "false alarm": len(judged) - real}} if judged else {}
 

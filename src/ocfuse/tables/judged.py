@@ -1,4 +1,4 @@
-"""Events that somebody has judged: what a model learns from them, and whether it heeds them."""
+"""Events with a verdict: what models learn from them, and whether their alarms change."""
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JudgedEvent:
-    """The rows of an event that somebody found to be real, or a false alarm.
+    """The rows of an event with a verdict: real, or a false alarm.
 
     Parameters
     ----------
@@ -28,9 +28,9 @@ class JudgedEvent:
     is_real : bool
         Whether it was real.
     parts : sequence of pandas.DataFrame
-        Rows as they came: stretches without a gap, with rows before and after the event.
+        Consecutive rows, in parts without a gap, with rows before and after the event.
     low : sequence of ndarray of bool
-        Of every part, which rows are of the event and below the threshold of then.
+        For each part, which rows belong to the event and were below the threshold.
     """
 
     number: int
@@ -40,7 +40,7 @@ class JudgedEvent:
 
     @property
     def label(self) -> int:
-        """What its rows count as."""
+        """Label of its rows."""
         return ANOMALY if self.is_real else NORMAL
 
 

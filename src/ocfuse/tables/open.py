@@ -1,4 +1,4 @@
-"""Find out what kind of table is meant."""
+"""Opening of tables: files, folders, addresses and streams."""
 
 import codecs
 import os
@@ -42,10 +42,10 @@ def open_source(
     topic: str | None = None,
     sheet: str | None = None,
 ) -> Source:
-    """Open a table for reading, some rows at a time.
+    """Open a table to read it in chunks of rows.
 
-    Text is taken as it stands; whether a column holds numbers is for the schema
-    to say. The first line of a text file holds the column names.
+    Cells of text files stay text; `Schema` decides which columns hold numbers. The first line of a
+    text file holds the column names.
 
     Parameters
     ----------
@@ -59,20 +59,20 @@ def open_source(
         "-" for CSV or JSON lines from standard input; or an object with `readline`,
         for CSV.
     delimiter : str, default=None
-        What separates the values of a text file. None infers it from the first
-        lines: comma, semicolon, tab or bar.
+        Separator of the values in a text file. None infers it from the first lines: comma,
+        semicolon, tab or bar.
     chunk_rows : int, default=10000
-        Most rows that are held at a time.
+        Most rows of a chunk.
     decimal : str, default=None
-        What separates decimals in a text file, "." or ",". None infers it from
-        the first lines; with commas between the values it is ".".
+        Decimal mark in a text file, "." or ",". None infers it from the first lines; if values are
+        separated by commas it is ".".
     columns : sequence of str, default=None
-        Names of the columns of a text file that has no line of names. None takes the
-        first line for one.
+        Names of the columns of a text file without a header line. None takes them from the first
+        line.
     topic : str, default=None
-        Topic of a ROS recording, which may be left out if only one has numbers.
+        Topic of a ROS recording. None is possible if only one topic has numbers.
     sheet : str, default=None
-        Sheet of a workbook. None takes the first one that holds a table.
+        Sheet of a workbook. None takes the first one with a table.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What the columns of a table hold: settled in training, and held to afterwards."""
+"""Schema: the kinds of the columns of a table, inferred in training."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -49,14 +49,14 @@ OF_NUMBERS = ("number", "direction", "limits")
 
 @dataclass(frozen=True)
 class Schema:
-    """What the columns of a table hold.
+    """The columns of a table, with their kinds.
 
     Parameters
     ----------
     columns : list of Column
         The columns of the training table, in its order.
     label_rule : LabelRule or None
-        What the values of the label column mean, if there is one.
+        Meaning of the values of the label column; None without one.
 
     Examples
     --------
@@ -91,39 +91,38 @@ class Schema:
         direction: Mapping[str, str] | None = None,
         limits: Mapping[str, Any] | None = None,
     ) -> "Schema":
-        """Infer from training rows what each column holds.
+        """Infer the kind of each column from training rows.
 
         Parameters
         ----------
         frame : data frame
-            The rows. Text that reads as numbers counts as numbers.
+            The rows. Text that can be read as numbers is read as numbers.
         label : str, default=None
-            Column that separates normal rows from anomalies.
+            Column with the labels: which rows are normal and which are anomalies.
         ignore : str or sequence of str, default=()
-            Columns to leave out.
+            Columns not to learn from.
         id, time : str, default=None
-            Column that names the rows; column with their times.
+            Column with a name or number of each row; column with the time of each row.
         normal : str or collection, default=None
-            Values of the label column that are normal. None recognises +1 and
-            -1, pairs such as "ok" and "defective", and 0 and 1 where the name
-            of the column says which is which.
+            Values of the label column that mean normal. None recognises +1 and -1, pairs such as
+            "ok" and "defective", and 0 and 1 if the name of the column shows their meaning.
         anomaly : str or collection, default=None
-            Values of the label column that are anomalies; the others are normal, or
-            unknown where `normal` names the normal ones. An empty cell is unknown.
+            Values of the label column that mean anomaly. Other values mean normal, or unknown if
+            `normal` is given. An empty cell is unknown.
         group : str, default=None
-            Column that names the run, part or tile of every row.
+            Column with the group of each row, such as its run or part.
         categories : str or sequence of str, default=()
-            Columns that hold categories, whatever their values look like: digits that are
-            codes, text with many values.
+            Columns that hold categories even if they look otherwise: codes of digits, text with
+            many values.
         numbers : str or sequence of str, default=()
-            Columns that hold numbers, though they look like ids or counters of rows.
+            Columns that hold numbers even if they look like ids or counters of rows.
         by : str or sequence of str, default=None
-            Columns that say whose a row is, from the widest to the narrowest.
+            Columns that name what a row belongs to, such as its machine; the widest first.
         gives_times : bool, default=False
-            Whether a detector is to be given the times, as it measures by the season.
+            Whether the detector needs the times, for seasons.
         direction, limits : dict, default=None
-            The side of columns of which one side counts, and limits of columns, as
-            `FusedDetector` takes them: both are of numbers.
+            Columns in which only one side is bad, and limits, as in `FusedDetector`. These columns
+            must hold numbers.
 
         Returns
         -------
@@ -178,22 +177,22 @@ class Schema:
 
     @property
     def features(self) -> list[str]:
-        """Names of the columns that a detector is given."""
+        """Names of the columns that the detector learns from."""
         return [column.name for column in self.columns if column.is_feature]
 
     @property
     def left_out(self) -> str:
-        """The columns that a detector does not learn from, and why."""
+        """The columns that the detector does not learn from, with reasons, as text."""
         others = (c for c in self.columns if c.kind not in ("number", "category", "by"))
         return "; ".join(f"{column.name} ({column.kind}: {column.reason})" for column in others)
 
     @property
     def times_are_utc(self) -> bool:
-        """Whether there are times, and these are tied to a time zone: they are given in UTC."""
+        """Whether there are times with a time zone; these are converted to UTC."""
         return any(column.utc for column in self._of_kind("time"))
 
     def check(self, frame: Any) -> None:
-        """Refuse a table whose columns are not those of training.
+        """Raise an error if the columns of a table are not those of training.
 
         Parameters
         ----------
@@ -206,9 +205,9 @@ class Schema:
         self.features_of(frame)
 
     def features_of(self, frame: Any, *, gaps: str = "judge") -> Frame:
-        """Return numbers and categories as training knows them, having checked the table.
+        """Check a table, and return its features with the types of training.
 
-        The warning of new gaps says what becomes of them by `gaps` (see `FeatureEncoder`).
+        `gaps` is the treatment of new gaps that the warning names (see `FeatureEncoder`).
         """
         table = as_frame(frame)
         wanted = [column for column in self.columns if column.is_feature]
@@ -242,7 +241,7 @@ class Schema:
         return result
 
     def gaps_of(self, frame: Any, *, gaps: bool = True) -> list[str]:
-        """Name, for every row, its new gaps, if `gaps`, and its group and time if not known."""
+        """Return for each row its new gaps, if `gaps`, and its group and time if not known."""
         table = as_frame(frame)
         names: list[list[str]] = [[] for _ in range(len(table))]
         for column in self.columns:
@@ -267,7 +266,7 @@ class Schema:
         return self.label_rule.labels(column)
 
     def ids_of(self, frame: Any) -> Series | None:
-        """Return the column that names the rows, or None if there is none."""
+        """Return the id column, or None if there is none."""
         return self._column_of(as_frame(frame), "id")
 
     def groups_of(self, frame: Any) -> list[str] | None:

@@ -27,7 +27,7 @@ ARRAY_DAMAGE = (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile)
 
 
 class Source:
-    """What all tables have in common, wherever they come from.
+    """Base class of opened tables, which are read in chunks.
 
     Attributes
     ----------
@@ -36,9 +36,9 @@ class Source:
     columns : list of str
         Names of the columns.
     description : str
-        How the table is read, to be shown.
+        How the table is read, as text.
     chunk_rows : int
-        Most rows of one chunk; fewer than asked for if the rows are long.
+        Most rows of one chunk; fewer than requested if the rows are long.
     n_bytes : int or None
         Bytes of the table, if known.
     bytes_read : int
@@ -79,7 +79,7 @@ class Source:
         return pandas().concat(list(self.chunks()))
 
     def frames(self) -> Iterator[Frame]:
-        """Yield data frames of at most `chunk_rows` rows; their index does not count."""
+        """Yield data frames of at most `chunk_rows` rows; their index has no meaning."""
         raise NotImplementedError
 
 

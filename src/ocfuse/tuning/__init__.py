@@ -1,7 +1,7 @@
-"""Search for settings by a criterion on out-of-fold scores, with or without anomalies.
+"""Search for settings with a criterion on out-of-fold scores, with or without anomalies.
 
-A `Search` fits candidate members and fusions and keeps the best by a `Criterion`. It must not
-know the estimator that uses the result, nor tables: it is given encoded rows.
+A `Search` fits candidate normalisers and fusions, and chooses the best with a `Criterion`. It must
+not know the estimator that uses the result, nor tables: it gets encoded rows.
 """
 
 from ocfuse.tuning.criteria import (

@@ -25,33 +25,33 @@ DIGITS = 10
 
 
 class Criterion(BaseEstimator, ABC):  # type: ignore[misc]
-    """Say how good a fusion is on rows that it has not seen; higher is better.
+    """Base class: value of a fusion on rows that it has not seen; higher is better.
 
-    A new criterion writes `judge`, and the others where it needs to.
+    A subclass defines `judge`, and overrides other methods if needed.
     """
 
     def check(self, rows: ScoredRows) -> None:
-        """Refuse rows that say nothing to this criterion."""
+        """Raise an error if the rows cannot be used for this criterion."""
 
     def splits(self, rows: ScoredRows) -> list[JudgedSplit]:
-        """Return what is learned and what is judged, by default fold after fold."""
+        """Return the splits into rows to learn from and rows to judge, by default one per fold."""
         return fold_splits(rows)
 
     @abstractmethod
     def judge(self, parts: list[Judged]) -> tuple[float, float]:
-        """Return the value, and a second one that decides between equal values."""
+        """Return the value, and a second value that breaks ties."""
 
     def value(self, rows: ScoredRows, normaliser: object, fusion: BaseFusion) -> float:
-        """Return the value of one normaliser and one fusion, neither of them fitted."""
+        """Return the value of a normaliser and a fusion, both not fitted."""
         self.check(rows)
         parts = [split.scaled(normaliser).judged(fusion) for split in self.splits(rows)]
         return self.judge(parts)[0]
 
 
 class PseudoNegativeAUC(Criterion):
-    """Judge by the AUC of normals against pseudo-negatives, both held out.
+    """AUC of normal rows against pseudo-negatives, both held out.
 
-    A weak signal where the pseudo-negatives are found by all members, or by none.
+    It says little if all members find the pseudo-negatives, or none does.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class PseudoNegativeAUC(Criterion):
 
 
 class LabelledAUC(Criterion):
-    """Judge by the AUC of normals against labelled anomalies, both held out.
+    """AUC of normal rows against labelled anomalies, both held out.
 
     Examples
     --------
@@ -110,31 +110,29 @@ def _auc(parts: list[Judged], anomalous: list[NDArray[np.bool_]]) -> float:
 
 
 class RPAU(Criterion):
-    """Judge by the relative percentage above unity, from normals alone.
+    """Relative percentage above unity (RPAU), from normal rows alone.
 
-    No published formula was found: this is a reconstruction. Member scores are
-    mapped to ``a = 1 - z``, with z the min-max of the normals learned from, so that
-    most normals are in [0, 1] and odd ones above. Of held-out normals, with the
-    learned weights w made a true average::
+    No published formula was found; this is a reconstruction. Member scores are mapped to
+    ``a = 1 - z``, with z the min-max normalised score, so that most normal rows are in [0, 1] and
+    unusual ones above. For held-out normal rows and the learned weights w::
 
         A_i = sum_j |w_j| a_ij / ||w||_1
         "power":    sum_{A_i > 1} (A_i - 1)^2 / sum_i A_i^2
         "percent":  100 #{A_i > 1} / n
 
-    The value is its negative, as less is better. Where all held-out normals are within 1, as with
-    few rows they often are, it cannot decide, and nothing else here does: of equal ones the p
-    nearest 2 and the middle of the grid are taken, as with every criterion. "percent" is what the
-    paper's name says; "power" is the default because a count ties more often. Without the
-    division by the norm of w the largest p would always win, as its ball is the largest. The
-    weights are taken as they are: with a normaliser other than the min-max, A is not what the
-    fusion computes.
+    The value is the negative of this, as less is better. If no A_i is above 1, as often with few
+    rows, all candidates have the same value; then, as for every criterion, the p nearest to 2 and
+    the middle of the grid are taken. "percent" matches the name in the paper; "power" is the
+    default, as its values are less often equal. Without the division by the norm of w the largest
+    p would always be best, as its ball is the largest. With a normaliser other than min-max, A is
+    not the score that the fusion computes.
 
     Parameters
     ----------
     kind : {"power", "percent"}, default="power"
-        The candidate formula.
+        The formula.
     rho : float, default=5.0
-        Percentile trimmed on either side by the min-max, the same for all fusions.
+        Percentage that min-max trims on either side, the same for all fusions.
 
     Examples
     --------
@@ -177,13 +175,13 @@ def _outside(learned: FloatArray, S: FloatArray, rho: float) -> FloatArray:
 
 
 class Stability(Criterion):
-    """Judge by the agreement of two fusions that share neither rows nor members.
+    """Agreement of two fusions that share neither rows nor members.
 
-    In every fold the other rows are dealt out to two halves, and so are the
-    members; a fusion is learned on each, and the value is the mean rank
-    correlation of their scores of the held-out normals. Rows alone would not do:
-    a fusion that learns nothing agrees with itself perfectly. Two halves of the
-    members agree if each finds those to be trusted and averages their errors away.
+    In every fold the other rows are divided into two halves, and so are the members. A fusion is
+    learned on each half, and the value is the mean rank correlation of their scores of held-out
+    normal rows. To divide the rows only would not suffice: a fusion that learns nothing agrees
+    perfectly with itself. Two halves of the members agree if each trusts its best members and
+    averages out their errors.
 
     Examples
     --------
@@ -237,7 +235,7 @@ _NAMED: dict[str, type[Criterion]] = {
 
 
 def make_criterion(criterion: Any) -> Criterion:
-    """Return the criterion of a name, or the object itself.
+    """Return the criterion with a name, or the given object.
 
     Parameters
     ----------

@@ -114,50 +114,49 @@ def candidates(grid: Mapping[str, Sequence[Any]], parts: Parts) -> list[Candidat
 
 
 class Search(BaseEstimator):  # type: ignore[misc]
-    """Choose settings by a criterion on held-out rows, anomalies or not.
+    """Search for the settings with the best value of a criterion on held-out rows.
 
-    The members are fitted once; the scores they gave to rows they had not seen
-    are all that is needed. Candidates with the same normaliser share its scores.
-    Of equal candidates the one with p closest to 2 is picked, then the one whose
-    other settings are nearest to the middle of their lists, then the first.
+    The members are fitted once, as only their out-of-fold scores are needed. Of candidates with
+    equal values the one with p closest to 2 is chosen, then the one whose other settings are
+    nearest to the middle of their lists, then the first.
 
     Parameters
     ----------
     criterion : str or Criterion, default="pseudo-negatives"
         "pseudo-negatives", "labels", "rpau" or "stability", or an object.
     grid : dict, default=None
-        Lists of values to be tried in every combination. A key is a parameter of
-        the two parts, such as "fusion__eta", "fusion__locality__kappa" or
-        "normaliser__rho"; the last word ("p", "eta", "kappa", "rho") is enough
-        where there is one of that name; "fusion" and "normaliser" themselves take
-        names and objects. None is the paper's nine values of p.
+        Lists of values to try in every combination. A key is a parameter of the fusion or the
+        normaliser, such as "fusion__eta", "fusion__locality__kappa" or "normaliser__rho". The last
+        word ("p", "eta", "kappa", "rho") is enough if it is unique. The values of "fusion" and
+        "normaliser" are names and objects. None is the nine values of p of the paper.
     select_members : bool, default=False
-        First keep one member of every family, by its own score. Names that are
-        the same up to the last "-" are a family: "svdd-0.25", "svdd-0.5", "svdd-1".
+        Whether to keep only the best member of each family first, by the criterion on its own
+        scores. Members are a family if their names are equal up to the last "-": "svdd-0.25",
+        "svdd-0.5", "svdd-1".
     learn_negatives : bool, default=True
-        Whether weights are learned from pseudo-negatives too, as without a search. False is what
-        the paper does: they judge, and weights come from real rows alone.
+        Whether weights are learned from pseudo-negatives too, as without a search. False is the
+        method of the paper: pseudo-negatives are used for the choice only, and weights are learned
+        from real rows.
 
     Attributes
     ----------
     results_ : dict
-        What was tried, one entry per candidate: "params", "param_<name>" for each
-        parameter, "value", "tie_break", "rank" and "seconds".
+        Lists with one entry per candidate: "params", "param_<name>" for each parameter, "value",
+        "tie_break", "rank" and "seconds".
     best_index_ : int
-        The candidate picked.
+        Position of the chosen candidate.
     best_params_ : dict
-        Its parameters.
+        Parameters of the chosen candidate.
     best_value_ : float
-        Its value. It was picked for it, so that it flatters.
+        Its value; too optimistic, as the candidate was chosen for it.
     best_normaliser_, best_fusion_ : normaliser and fusion
-        The parts with these parameters, not fitted.
+        Normaliser and fusion with these parameters, not fitted.
     criterion_ : Criterion
-        What judged.
+        The criterion.
     members_ : list of str
-        Members that are kept.
+        Names of the members that are kept.
     member_results_ : dict
-        "name", "family", "value" and "kept" of every member; empty if there was
-        nothing to select.
+        "name", "family", "value" and "kept" of each member; empty without `select_members`.
 
     Examples
     --------
@@ -197,18 +196,18 @@ class Search(BaseEstimator):  # type: ignore[misc]
         rows : ScoredRows
             Rows with out-of-fold member scores.
         normaliser : normaliser
-            Its parameters hold where the grid says nothing.
+            Normaliser with the values of all parameters that the grid does not name.
         fusion : fusion
-            Likewise.
+            Fusion with the values of all parameters that the grid does not name.
         names : list of str, optional
             Names of the members, which are the columns of scores.
         random_state : int, RandomState instance or None
-            Seeds the parts that have a `random_state` and none set.
+            Seed of the normaliser or fusion if its `random_state` is None.
 
         Returns
         -------
         Search
-            The search itself.
+            The fitted search.
         """
         self.criterion_ = clone(make_criterion(self.criterion))
         self.criterion_.check(rows)
@@ -235,7 +234,7 @@ class Search(BaseEstimator):  # type: ignore[misc]
         return math.prod(len(some) for some in values if isinstance(some, Sized))
 
     def to_markdown(self) -> str:
-        """Return what was tried as a table, best first."""
+        """Return the candidates as a table in Markdown, best first."""
         check_is_fitted(self, "results_")
         names = list(self.best_params_)
         lines = ["| " + " | ".join([*names, "value"]) + " |", "|---" * (len(names) + 1) + "|"]

@@ -1,8 +1,8 @@
-"""What is usual for whom and when, and how far numbers are from it.
+"""Usual values of numbers by group and by time, and deviations from them.
 
-A number is measured from what is usual for its group, by `ocfuse.usual.groups`, and what is left
-of all groups from what is usual at its time, by `ocfuse.usual.seasons`. It must not know of
-tables, detectors and scores: it sees codes of groups, seconds and numbers.
+A number is replaced by its deviation from the usual value of its group (`ocfuse.usual.groups`),
+and this by its deviation from the usual value at its time (`ocfuse.usual.seasons`). This package
+must not know tables, detectors and scores: it gets codes of groups, seconds and numbers.
 """
 
 import numpy as np
@@ -20,19 +20,19 @@ USUAL = 0.95
 
 
 class Usual:
-    """What is usual for whom and when.
+    """Usual values by group and by time.
 
     Parameters
     ----------
     seasons : Seasons, default=None
-        What is usual when, to be learned; None for no seasons.
+        The seasons to learn; None for none.
 
     Attributes
     ----------
     groups_ : GroupLevels
         Centres and spreads by group; without groups those of all rows.
     low_, high_ : ndarray of shape (m,)
-        The middle 95 % of the training rows, as they are measured, lie between these.
+        Range of the middle 95 % of the deviations of training rows.
     """
 
     def __init__(self, seasons: Seasons | None = None) -> None:
@@ -45,14 +45,14 @@ class Usual:
         X: FloatArray,
         together: IntArray | None = None,
     ) -> FloatArray:
-        """Learn from training rows, and return each as it is measured from the others.
+        """Learn from training rows, and return the deviation of each from the others.
 
         Parameters
         ----------
         whose : ndarray of shape (n, n_levels)
-            Codes of the group of every row, from the widest; -1 and NaN are not known.
+            Codes of the groups of each row, widest first; -1 and NaN are unknown.
         when : ndarray of shape (n,)
-            Times in seconds since 1970, NaN if they are not known; not looked at without seasons.
+            Times in seconds since 1970, NaN if unknown; not used without seasons.
         X : ndarray of shape (n, m)
             Numbers, NaN for gaps.
         together : ndarray of shape (n,), default=None
@@ -61,7 +61,7 @@ class Usual:
         Returns
         -------
         ndarray of shape (n, m)
-            What is left of the numbers.
+            Deviations, in units of the usual spread.
         """
         self.groups_ = GroupLevels()
         centre, spread = self.groups_.fit_held_out(whose, X, together)
@@ -81,7 +81,7 @@ class Usual:
         return measured
 
     def measure(self, whose: FloatArray, when: FloatArray, X: FloatArray) -> FloatArray:
-        """Return numbers as they are measured from what is usual for their rows."""
+        """Return the deviations of numbers from the usual values of their rows."""
         centre, spread = self.usual(whose, when)
         measured: FloatArray = (X - centre) / spread * self.groups_.unit_
         return measured
@@ -92,7 +92,7 @@ class Usual:
         return centre + self.low_ * unit, centre + self.high_ * unit, centre, unit
 
     def units(self, whose: FloatArray, when: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return where numbers are measured from and in which unit, for every row and column."""
+        """Return the origin and the unit of the deviations, for each row and column."""
         centre, spread = self.usual(whose, when)
         return centre, spread / self.groups_.unit_
 

@@ -1,8 +1,9 @@
-"""What is usual for whom: centres and spreads of numbers by group.
+"""Usual values by group: centres and spreads of numbers.
 
-A number is measured from what is usual for the group of its row, such as its machine:
+A number is compared with the usual values of the group of its row, such as its machine:
 ``(x - centre) / spread``, in units of the usual spread of a group. Groups may be nested, such as
-machines of plants; each is then drawn to its wider group, and that to all.
+machines of plants. Values of a group are then shrunk towards its wider group, and those of the
+widest towards all rows.
 
 **What a group says.** Its rows are pulled in to three spreads around their median, where a spread
 is told by the 80 % nearest to it; mean and variance of these are what the group says of itself,
@@ -267,19 +268,19 @@ class GroupLevels:
     Attributes
     ----------
     keys_ : list of ndarray
-        For every level the groups that training had, as numbers that are made of the place of
-        the wider group and the code of this one, sorted.
+        For each level the groups of training, sorted, as numbers made of the position of the wider
+        group and the code of the group.
     widths_ : list of int
         Number of codes of every level.
     counts_ : ndarray of shape (n_groups,)
-        Training rows of each of the narrowest groups.
+        Number of training rows of each of the narrowest groups.
     centre_, spread_ : ndarray of shape (n_nodes, m)
-        What is usual: of all, then of the groups of every level.
+        Centre and spread of all rows, then of the groups of each level.
     unit_ : ndarray of shape (m,)
         Usual spread of a group.
     own_ : ndarray of shape (m,)
-        How far the centre of a group is its own, in the median: 0 if it is that of the wider
-        group, 1 if it is not drawn to it at all.
+        Median weight of a group's own rows in its centre: 0 if it is that of the wider group, 1 if
+        it is not shrunk at all.
     """
 
     def fit(self, codes: FloatArray, X: FloatArray) -> "GroupLevels":
@@ -295,7 +296,7 @@ class GroupLevels:
         Parameters
         ----------
         codes : ndarray of shape (n, n_levels)
-            Code of the group of every row, from the widest; -1 and NaN are not known.
+            Codes of the groups of each row, widest first; -1 and NaN are unknown.
         X : ndarray of shape (n, m)
             Numbers, NaN for gaps.
         together : ndarray of shape (n,), default=None
@@ -304,7 +305,7 @@ class GroupLevels:
         Returns
         -------
         tuple of ndarray of shape (n, m)
-            Centres and spreads that each row is measured from.
+            Centre and spread for each row, learned without it.
         """
         parents = self._number(codes)
         if not parents:

@@ -1,4 +1,4 @@
-"""What is usual when: centres and spreads of numbers by the time of day, week, month or year.
+"""Usual values by the time of day, week, month or year: centres and spreads of numbers.
 
 Times become places on a ring of bins, by local wall time: 23:50 is near 00:10, and with daylight
 saving 6 o'clock stays 6 o'clock. Centres are values at the bins, with lines between them, that fit
@@ -7,7 +7,7 @@ spreads likewise, from the squares of what is left. Rows far from what is usual 
 pulled in before.
 
 How smooth they are, and whether the season counts at all, is chosen for each column by parts of
-the time that were held out: a season that does not foretell these better than no season is left
+the time that were held out: a season that does not predict these better than no season is left
 out. Several seasons are taken one after another, each from what is left by those before.
 
 Rows that this was learned from are measured from what the others say, in closed form: without
@@ -116,7 +116,7 @@ class Calendar:
     zone : str
         Time zone of the seasons, if times are in UTC; empty if they are local already.
     holidays : list of int
-        Local days since 1970 that are like Sundays.
+        Local days since 1970 that are treated as Sundays.
     """
 
     def __init__(self, zone: str = "", holidays: Sequence[int] = ()) -> None:
@@ -511,7 +511,7 @@ def parts_of_time(times: FloatArray, period: float) -> IntArray:
 
 
 class Seasons:
-    """What is usual by the seasons, one after another.
+    """Usual values by season, for one or several seasons.
 
     Parameters
     ----------
@@ -525,7 +525,7 @@ class Seasons:
     Attributes
     ----------
     parts_ : list of Season
-        What was learned of each.
+        The fitted seasons.
     """
 
     def __init__(self, names: Sequence[str], calendar: Calendar, by_parts: bool = False) -> None:
@@ -534,19 +534,19 @@ class Seasons:
         self.by_parts = by_parts
 
     def fit_measured(self, times: FloatArray, Y: FloatArray) -> FloatArray:
-        """Learn from rows, and return each as measured from the others.
+        """Learn from rows, and return the deviation of each from the others.
 
         Parameters
         ----------
         times : ndarray of shape (n,)
-            Seconds since 1970, NaN if not known.
+            Seconds since 1970; NaN if unknown.
         Y : ndarray of shape (n, m)
             Numbers, NaN for gaps.
 
         Returns
         -------
         ndarray of shape (n, m)
-            What is left of the numbers.
+            Deviations from the usual values.
         """
         require_periods(self.names, times)
         self.parts_ = [Season(name, self.by_parts) for name in self.names]

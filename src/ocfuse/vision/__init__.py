@@ -1,7 +1,8 @@
-"""Pictures and recordings: frames in, features, scores and alarms out.
+"""Anomaly detection in pictures and recordings: frames, features, scores and alarms.
 
-A backbone turns frames into features, members score them by patch or by picture, and a
-`PictureDetector` fuses them. It must not know the commands and pages that show its results.
+A backbone turns frames into features, members score patches or whole pictures, and a
+`PictureDetector` fuses their scores. This package must not know the commands and pages that show
+its results.
 """
 
 from ocfuse.vision.backbone import Backbone, Lite0, OnnxBackbone

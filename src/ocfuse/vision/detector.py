@@ -1,4 +1,4 @@
-"""PictureDetector: backbones, members of several families and their fusion joined."""
+"""PictureDetector: backbones, families of members, and their fusion."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -39,31 +39,28 @@ from ocfuse.vision.sources import Runs, open_frames
 
 
 class PictureDetector(AlarmMixin, BaseEstimator):  # type: ignore[misc]
-    """Learn normal pictures, and find those that are not, and where.
+    """Anomaly detector for pictures: which are unusual, and where.
 
-    Backbones turn pictures into features. Families of members learn these: at
-    every position of the feature maps (`PatchGaussian`, `PatchKNN`), and of the
-    picture as a whole (`PooledMembers`). Their scores of pictures that they
-    have not seen are brought to one scale, and joined by how well each family
-    sees defects that are made up in training pictures (`FamilyFusion`).
+    Backbones turn pictures into features. Families of members learn these features: at each
+    position of the feature maps (`PatchGaussian`, `PatchKNN`), and of whole pictures
+    (`PooledMembers`). Their held-out scores are brought to one scale and fused, with weights from
+    how well each family finds artificial defects in training pictures (`FamilyFusion`).
 
     Parameters
     ----------
     backbone : str, Backbone, list or dict, default="lite0"
-        One or several networks, as `make_backbone` takes them; a dictionary
-        gives them names.
+        One or several networks, as for `make_backbone`; a dictionary gives them names.
     members : list or dict, default=None
-        ``(name, member)`` pairs, of which every backbone gets a copy, or a
-        dictionary of such lists by the name of the backbone. None, or a backbone
-        that is not in it, for a Gaussian and a nearest neighbour at every
-        position, and a `FusedDetector` on the whole.
+        ``(name, member)`` pairs, copied for each backbone, or a dictionary of such lists by the
+        name of the backbone. None, or a backbone that is not in the dictionary, has the default
+        members: `PatchGaussian`, `PatchKNN` and `PooledMembers`.
     false_alarm_rate : float, default=0.05
         Share of fresh normal pictures that may raise an alarm.
     store : str or path-like, default=None
-        Folder in which `fit` keeps features of pictures, and finds them again
+        Folder in which `fit` stores features of pictures, to read them in later fits
         (`FeatureStore`). Scoring does not use it.
     random_state : int, RandomState instance or None, default=None
-        Seed of members, folds and made-up defects.
+        Seed of members, folds and artificial defects.
 
     Attributes
     ----------
@@ -72,18 +69,16 @@ class PictureDetector(AlarmMixin, BaseEstimator):  # type: ignore[misc]
     fusion_ : FamilyFusion
         Scales and weights of the families.
     offset_ : float
-        Threshold of the fused score.
+        Threshold: pictures with a lower fused score raise an alarm.
     threshold_rate_ : float
-        False-alarm rate that the threshold stands for.
+        False-alarm rate of the threshold.
     stillness_ : Stillness or None
-        How alike frames that follow each other are; None for pictures that do not.
+        How similar consecutive frames are; None for independent pictures.
     training_scores_ : ndarray of shape (n,)
-        Fused scores of the training pictures, by families that have not seen
-        them.
+        Held-out fused scores of the training pictures.
     place_limit_ : float
-        How unusual a place must be to be marked: what all places of training
-        pictures that were held out stay below, but for the share
-        `false_alarm_rate` of these pictures.
+        How unusual a place must be to be marked. All places of held-out training pictures are
+        below this value, except for a share `false_alarm_rate` of these pictures.
 
     Examples
     --------
@@ -114,17 +109,17 @@ class PictureDetector(AlarmMixin, BaseEstimator):  # type: ignore[misc]
     # -- learning ---------------------------------------------------------
 
     def plan(self, X: Any) -> PicturePlan:
-        """Return what a fit would take, without learning: some pictures are read, all counted.
+        """Predict memory and time of `fit` without fitting: reads some pictures, counts all.
 
         Parameters
         ----------
         X : pictures
-            As in `fit`; features are not pictures.
+            Pictures as in `fit`, not features.
 
         Returns
         -------
         PicturePlan
-            Memory and time, of the default members.
+            Memory and time of a fit with the default members.
         """
         source = self._opened(X)
         if isinstance(source, Batch) or source.is_live:
@@ -140,17 +135,16 @@ class PictureDetector(AlarmMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : pictures, or Features
-            Anything that `open_frames` takes, or features of the backbone (a
-            dictionary of them by name, if there are several).
+            Anything that `open_frames` takes, or features of the backbone (with several backbones
+            a dictionary of features by name).
         groups : array-like of shape (n,), default=None
-            Run, part or tile of each frame, those that cannot be decoded
-            included. Pictures of one group never judge each other, and the
-            threshold holds for fresh groups. A video without groups is one run,
-            which promises nothing for others: `FewSamplesWarning`. None for
-            what X itself knows (`ocfuse.vision.sources.Runs`).
+            Group of each frame, such as its run or part, including frames that cannot be decoded.
+            Pictures of one group are held out together, and the false-alarm rate holds for fresh
+            groups. A video without groups is one run: the rate then holds for this run only, and a
+            `FewSamplesWarning` says so. None takes the runs of X (`ocfuse.vision.sources.Runs`).
         context : array-like of shape (n,), default=None
-            Progress of the task at each frame, or time in it. Pictures are then
-            compared with those of about the same progress. It needs several runs.
+            Progress of the task at each frame, or time since its start. Pictures are then compared
+            with training pictures at about the same progress. Needs several runs.
 
         Returns
         -------
@@ -227,7 +221,7 @@ class PictureDetector(AlarmMixin, BaseEstimator):  # type: ignore[misc]
         X : pictures, or Features
             Normal pictures, as in `fit`.
         groups : array-like of shape (n,), default=None
-            Run of each frame: the rate then holds for pictures of fresh runs.
+            Run of each frame. The rate then holds for pictures of fresh runs.
         context : array-like of shape (n,), default=None
             Progress of the task, if `fit` was given it.
 
@@ -257,8 +251,7 @@ class PictureDetector(AlarmMixin, BaseEstimator):  # type: ignore[misc]
     def score_samples(self, X: Any, context: Any = None) -> FloatArray:
         """Return the fused score of every picture: higher is more normal.
 
-        Frames that cannot be decoded have no score; the source knows them
-        (`FrameSource.skipped_`).
+        Frames that cannot be decoded are left out; the source lists them (`FrameSource.skipped_`).
         """
         check_is_fitted(self, "fusion_")
         source = self._opened(X)
@@ -266,7 +259,7 @@ class PictureDetector(AlarmMixin, BaseEstimator):  # type: ignore[misc]
         return self.fusion_.fuse(self.transform_raw(source, context))
 
     def transform_raw(self, X: Any, context: Any = None) -> FloatArray:
-        """Return what each family says of every picture, in its own units."""
+        """Return the scores of each family for every picture, in its own units."""
         check_is_fitted(self, "fusion_")
         scores = [scores for _, scores in self._scored(X, context)]
         if not scores:
@@ -274,7 +267,7 @@ class PictureDetector(AlarmMixin, BaseEstimator):  # type: ignore[misc]
         return np.concatenate(scores)
 
     def explain(self, X: Any, context: Any = None) -> PictureExplanation:
-        """Return what lies behind the score of every picture, and where it is unusual."""
+        """Explain the score of every picture, and where it is unusual."""
         check_is_fitted(self, "fusion_")
         source, raw, maps = self._opened(X), [], []
         context = self._context(source, context)
@@ -300,7 +293,7 @@ class PictureDetector(AlarmMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the detector to one file that `ocfuse.load` reads; networks are not in it."""
+        """Write the detector to one file, which `ocfuse.load` reads; it contains no networks."""
         check_is_fitted(self, "fusion_")
         return save(self, path)
 

@@ -1,4 +1,4 @@
-"""From frames to features, a few at a time, and features kept on disk."""
+"""Extraction of features from frames, in batches, and storage of features on disk."""
 
 import hashlib
 import io
@@ -30,17 +30,17 @@ _DAMAGED = (ValueError, KeyError, IndexError, EOFError, zipfile.BadZipFile)
 
 
 class FeatureStore:
-    """Features of pictures, many in a file, in 16 bits.
+    """Store of features of pictures on disk, in 16 bits.
 
-    A picture is known by a checksum of the backbone and of all its bytes, so
-    that nothing is ever out of date and it is found wherever it stands. A file
-    that is damaged is removed, and computed again. Nothing else is ever
-    removed: delete the folder to clear the store.
+    A picture is identified by a checksum of the backbone and of all its bytes, so that features
+    are never out of date, and the file name of the picture does not matter. A damaged file is
+    removed and its features are computed again. Nothing else is removed: delete the folder to
+    clear the store.
 
     Parameters
     ----------
     folder : str or path-like
-        Where the files are; made if it is not there.
+        Folder of the files; created if it does not exist.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -49,7 +49,7 @@ class FeatureStore:
         self._opened = lru_cache(maxsize=4)(_read)  # neighbours are in one file
 
     def extract(self, backbone: Backbone, pictures: Sequence[Picture]) -> Features:
-        """Return the features of pictures in 16 bits, from disk if they are there."""
+        """Return the features of pictures in 16 bits, from disk if they are stored."""
         prefix = hashlib.sha256(backbone.digest.encode()).hexdigest()[:16]
         keys = [_key(prefix, picture) for picture in pictures]
         known = self._known(prefix)

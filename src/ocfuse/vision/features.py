@@ -1,4 +1,4 @@
-"""What a backbone makes of pictures: pooled features, and feature maps by stride."""
+"""Features of pictures from a backbone: pooled features, and feature maps by stride."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,15 +18,15 @@ HIGHEST = float(np.finfo(np.float16).max)
 
 @dataclass(frozen=True)
 class Features:
-    """Features of n pictures by one backbone.
+    """Features of n pictures from one backbone.
 
     Parameters
     ----------
     pooled : ndarray of shape (n, c)
         One vector per picture.
     maps : dict of int to ndarray of shape (n, h, w, c)
-        Feature maps by stride, the pixels of the network's input per position;
-        may be empty.
+        Feature maps by stride, that is, by pixels of the network's input per position. May be
+        empty.
     """
 
     pooled: FeatureArray
@@ -47,7 +47,7 @@ class Features:
 
     @property
     def n_bytes(self) -> int:
-        """Memory that they take."""
+        """Memory of the features in bytes."""
         return self.pooled.nbytes + sum(values.nbytes for values in self.maps.values())
 
     def take(self, rows: Any) -> "Features":
@@ -55,7 +55,7 @@ class Features:
         return self._each(lambda values: values[rows])
 
     def halved(self) -> "Features":
-        """Return them in 16 bits, a relative error of 0.0005 at most; huge ones are cut."""
+        """Return the features in 16 bits: relative error up to 0.0005, huge values are clipped."""
         if self.pooled.dtype == np.float16:
             return self
         return self._each(lambda values: np.clip(values, -HIGHEST, HIGHEST).astype(np.float16))

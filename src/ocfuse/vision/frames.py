@@ -31,11 +31,11 @@ Source = TypeVar("Source", bound="FrameSource")
 
 
 class FrameWarning(OcfuseWarning):
-    """Say how many frames of a recording could not be used, and why."""
+    """Some frames of a recording could not be used."""
 
 
 class CorruptFrameError(InvalidInputError):
-    """Say why one frame cannot be used; the source goes on with the next."""
+    """One frame cannot be used; the source continues with the next one."""
 
 
 @dataclass(frozen=True)
@@ -45,15 +45,15 @@ class Frame:
     Parameters
     ----------
     index : int
-        Position in the recording; frames that were skipped count.
+        Position in the recording, including skipped frames.
     time : float
-        Seconds, by the recording; NaN if it has no times.
+        Time in seconds, from the recording; NaN if it has no times.
     image : ndarray of shape (height, width, 3)
-        Red, green, blue, 0 to 255.
+        Red, green and blue, 0 to 255.
     progress : float, optional
-        Progress of the task when it was taken, if it is known.
+        Progress of the task at this frame, if known.
     n_dropped : int, default=0
-        Frames right before it that were not looked at for want of time.
+        Number of frames directly before it that were dropped, as scoring was too slow.
     """
 
     index: int
@@ -64,23 +64,23 @@ class Frame:
 
 
 class FrameSource(ABC):
-    """Frames of one recording, decoded one at a time while it is iterated over.
+    """Frames of one recording; iteration decodes them one at a time.
 
-    Every iteration starts from the beginning. Frames that cannot be decoded
-    are left out; at the end one warning counts them.
+    Every iteration starts at the beginning. Frames that cannot be decoded are skipped; one warning
+    at the end counts them.
 
     Attributes
     ----------
     progress : ndarray of shape (n_frames,), callable or None
-        Progress of the task, if it is known (`open_frames`).
+        Progress of the task, if known (see `open_frames`).
     n_frames_ : int
-        Frames that the last iteration has met, those left out included.
+        Number of frames in the last iteration, including skipped ones.
     skipped_ : list of int
-        Those of them that it left out.
+        Numbers of the skipped frames.
     reasons_ : dict of int to str
-        Why, by number.
+        Numbers of skipped frames, each with the reason.
     groups_ : ndarray of shape (n_frames,) or None
-        Run of every frame, if there are several (`Runs`).
+        Run of each frame, if there are several runs (`Runs`).
     """
 
     #: Neighbouring frames are alike: of one camera, one after another.
@@ -120,11 +120,11 @@ class FrameSource(ABC):
             )
 
     def count(self) -> int:
-        """Return the number of frames, without making pictures of them."""
+        """Return the number of frames, without decoding them."""
         return sum(1 for _ in self._undecoded())
 
     def with_progress(self: Source, progress: Any) -> Source:
-        """Return the same frames with another progress of the task, or None for none."""
+        """Return the same frames with another progress of the task; None for none."""
         other = copy(self)
         other.progress = _checked(progress)
         return other

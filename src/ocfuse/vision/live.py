@@ -1,4 +1,4 @@
-"""Frames that come while one watches: cameras, addresses, stdin, and the progress of the task."""
+"""Live frames from cameras, addresses and stdin, and the progress of the task."""
 
 import math
 import os
@@ -23,7 +23,7 @@ PAUSE = 0.1
 
 
 class StallError(InvalidInputError):
-    """Say which input gives nothing any more, and for how long."""
+    """An input has given nothing for too long."""
 
 
 class LiveVideo(Video):
@@ -66,24 +66,24 @@ class LiveVideo(Video):
 
 
 class FrameQueue:
-    """Frames read ahead by a thread of their own, between who decodes and who scores.
+    """Queue of frames that a thread reads ahead while others are scored.
 
-    Of a recording every frame is kept: who decodes waits. Of a camera the oldest frame is
-    dropped when a new one finds no place, and counted, there and in the next frame
-    (`Frame.n_dropped`), with a `FrameWarning` if most are. It can be iterated over once.
+    Of a recording every frame is kept: if the queue is full, reading waits. Of a camera the oldest
+    frame is dropped if the queue is full. Dropped frames are counted (`n_dropped`, and in the next
+    frame `Frame.n_dropped`); a `FrameWarning` says if most were dropped. The queue can be iterated
+    over once.
 
     Parameters
     ----------
     source : FrameSource
-        Where frames come from.
+        Source of the frames.
     timeout : float, default=None
-        Seconds without a frame after which the source is given up by a `StallError`; None
-        for never.
+        Seconds without a frame after which a `StallError` is raised; None for never.
 
     Attributes
     ----------
     n_dropped : int
-        Frames that were dropped.
+        Number of dropped frames.
 
     Examples
     --------
@@ -109,7 +109,7 @@ class FrameQueue:
         self._error: BaseException | None = None
 
     def close(self) -> None:
-        """Let the iteration end before the next frame; a handler of signals may call it."""
+        """End the iteration before the next frame; a signal handler may call it."""
         self._is_closed = True
 
     def __iter__(self) -> Iterator[Frame]:
@@ -190,26 +190,26 @@ class FrameQueue:
 
 
 class LatestNumber:
-    """Progress of the task as a controller writes it: a number per line, the latest holds.
+    """Progress of the task, written by a controller as one number per line.
 
-    It is there when the first number is. ``open_frames(0, progress=LatestNumber(0))``
-    watches a camera while the controller writes to stdin. A line that is no number is
-    counted, and the last number holds; ten of them before the first number are an error.
+    The latest number is valid until the next one. ``open_frames(0, progress=LatestNumber(0))``
+    watches a camera while the controller writes to stdin. Lines without a number are counted and
+    ignored; ten of them before the first number are an error.
 
     Parameters
     ----------
     descriptor : int
-        Number of the open file that lines come from.
+        Descriptor of the open file with the lines.
     timeout : float, default=None
-        Seconds without a number after which the last one holds no longer, nor does it
-        when the file has ended; None if it holds for ever.
+        Seconds without a number after which the latest number is no longer valid; it then is not
+        valid after the end of the file either. None: it is always valid.
 
     Attributes
     ----------
     n_stale : int
-        Times that the last number was taken although the file had ended.
+        How often the last number was used after the end of the file.
     n_bad : int
-        Lines that were no finite number.
+        Number of lines without a finite number.
     """
 
     def __init__(self, descriptor: int, timeout: float | None = None) -> None:

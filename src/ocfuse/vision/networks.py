@@ -1,4 +1,4 @@
-"""Networks by name: the four of the paper, run by torch, and whatever else is a backbone."""
+"""Networks by name: the four of the paper, run with torch, and other backbones."""
 
 import functools
 import hashlib
@@ -44,29 +44,29 @@ WITHOUT_FILE = ("imagenet", "random")
 
 
 class TorchBackbone(Backbone):
-    """AlexNet, MobileNetV2, ResNet50 or Xception, run by torch.
+    """AlexNet, MobileNetV2, ResNet50 or Xception, run with torch.
 
-    Pictures go through the network one at a time, so that features of one do
-    not depend on the others, to the last bit.
+    The network gets one picture at a time, so that its features do not depend on other pictures,
+    to the last bit.
 
     Parameters
     ----------
     name : {"alexnet", "mobilenet", "resnet50", "xception"}
         The network.
     weights : str, default="imagenet"
-        A file with a state dictionary (.pth, .pt or .safetensors); "imagenet"
-        for what torchvision or timm download and keep; or "random", for tests.
+        A file with a state dictionary (.pth, .pt or .safetensors); "imagenet" for the weights that
+        torchvision or timm download; or "random", for tests.
     size : int, default=128
         Height and width of the input.
     threads : int, default=1
-        Threads of torch, a setting of the whole process.
+        Threads of torch; the setting holds for the whole process.
     output : {"maps", "penultimate"}, default="maps"
         "maps" for the last maps of strides 8 and 16, with the means of the last
         map as pooled features; "penultimate" for pooled features alone, those
         that the last layer reads: 4096 of AlexNet (fc7), 1280 of MobileNetV2,
         2048 of the others.
     sha256 : str, default=None
-        Checksum that the weights must have; a fitted detector knows that of training.
+        Checksum that the weights must have. A fitted detector stores that of training.
     """
 
     # what model files lack that were written before these were parameters
@@ -141,20 +141,20 @@ class TorchBackbone(Backbone):
 def paper_network(name: str, weights: str | os.PathLike[str], *, threads: int = 1) -> TorchBackbone:
     """Return one of the paper's four networks, with the features that its last layer reads.
 
-    Pictures are squeezed to the size that the network was trained with (299 for
-    Xception, 224 for the others), and standardised as in its training. The
-    paper does not say which MobileNet it has: this is MobileNetV2.
+    Pictures are resized to the size that the network was trained with (299 for Xception, 224 for
+    the others), and standardised as in its training. The paper does not say which MobileNet it
+    has: this is MobileNetV2.
 
     Parameters
     ----------
     name : {"alexnet", "mobilenet", "resnet50", "xception"}
         The network.
     weights : str or path-like
-        A file with its state dictionary (.pth, .pt or .safetensors), as
-        torchvision has it, or timm for Xception. "random" draws weights, always the
-        same, for tests. Nothing is downloaded unless it is asked for, by "imagenet".
+        A file with its state dictionary (.pth, .pt or .safetensors), in the format of torchvision,
+        or of timm for Xception. "random" draws weights, always the same, for tests. Only
+        "imagenet" downloads weights.
     threads : int, default=1
-        Threads of torch, a setting of the whole process.
+        Threads of torch; the setting holds for the whole process.
 
     Returns
     -------
@@ -184,14 +184,13 @@ def paper_network(name: str, weights: str | os.PathLike[str], *, threads: int = 
 
 
 def make_backbone(backbone: Any) -> Backbone:
-    """Return the backbone of a name or of an ONNX file, or the object itself.
+    """Return the backbone for a name or an ONNX file, or the given object.
 
     Parameters
     ----------
     backbone : str, path or Backbone
-        "lite0"; "alexnet", "mobilenet", "resnet50" or "xception", for which
-        torch and torchvision or timm must be there; the path of an ONNX file;
-        or a `Backbone`.
+        "lite0"; "alexnet", "mobilenet", "resnet50" or "xception", which need torch and torchvision
+        or timm; the path of an ONNX file; or a `Backbone`.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Members that judge every position of a picture: Gaussians and nearest patches."""
+"""Members that score each position of a picture: Gaussians and nearest patches."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -248,26 +248,26 @@ def enlarged(maps: SingleArray, h: int, w: int) -> SingleArray:
 
 
 class PatchGaussian(PatchMember):
-    """Mahalanobis distance of every patch to those seen at its position.
+    """Mahalanobis distance of each patch to training patches at its position.
 
-    The covariance is shrunk as Ledoit and Wolf (2004) do. With a context the
-    mean follows it: at each of 21 knots it is the mean of the pictures nearby.
+    The covariance is shrunk as in Ledoit and Wolf (2004). With a context the mean depends on it:
+    at each of 21 knots it is the mean of the pictures at about the same context.
 
     Parameters
     ----------
     strides : sequence of int, default=(8, 16)
-        Maps that are joined, on the grid of the finest.
+        Strides of the feature maps that are joined, on the grid of the finest.
     share : float, default=0.05
-        Share of the positions, the strangest, whose mean is the score.
+        Share of the positions, those with the largest distances, whose mean is the score.
     is_smooth : bool, default=True
-        Take the means of 3 x 3 positions, so that small shifts matter less.
+        Whether to average 3 x 3 positions, so that small shifts matter less.
 
     Attributes
     ----------
     mean_ : ndarray of shape (knots, positions, c)
         Means.
     whitening_ : ndarray of shape (positions, c, c)
-        Matrices that make distances of Mahalanobis plain ones.
+        Matrices that turn Mahalanobis distances into Euclidean ones.
     """
 
     def __init__(
@@ -373,35 +373,35 @@ def _whitening(
 
 
 class PatchKNN(PatchMember):
-    """Distance of every patch to the nearest of those seen at its position.
+    """Distance of each patch to the nearest training patches at its position.
 
-    With a context (the progress of a task, from 0 to 1) only pictures of about
-    the same context are compared with.
+    With a context (the progress of a task, from 0 to 1), patches are compared only with those of
+    training pictures at about the same context.
 
     Parameters
     ----------
     strides : sequence of int, default=(16,)
-        Maps that are joined, on the grid of the finest.
+        Strides of the feature maps that are joined, on the grid of the finest.
     share : float, default=0.05
-        Share of the positions, the strangest, whose mean is the score.
+        Share of the positions, those with the largest distances, whose mean is the score.
     is_smooth : bool, default=False
-        Take the means of 3 x 3 positions first.
+        Whether to average 3 x 3 positions first.
     n_neighbors : int, default=1
-        Nearest patches whose mean distance counts.
+        Number of nearest patches whose mean distance is taken.
     reach : float, default=0.05
-        How far apart contexts may be.
+        Largest difference of contexts.
     max_patches : int, default=1000
-        Patches that are kept at each position, at most: of more, those that are
-        farthest apart, in every stretch of the context as many.
+        Most patches to store at each position. Of more, those farthest apart are stored, the same
+        number for each section of the context.
 
     Attributes
     ----------
     bank_ : ndarray of shape (positions, n, c)
         The patches, in the order of their contexts.
     lengths_ : ndarray of shape (positions, n)
-        Their squared lengths.
+        Squared lengths of the patches.
     context_ : ndarray of shape (n,)
-        Their contexts, the mean over the positions; empty without.
+        Contexts of the patches, averaged over the positions; empty without context.
     """
 
     #: Pictures that are compared with, at least, however few were seen at a context.

@@ -1,4 +1,4 @@
-"""Members that judge a picture as a whole."""
+"""Members that score a picture as a whole."""
 
 import warnings
 from typing import Any
@@ -17,16 +17,16 @@ from ocfuse.vision.patches import PictureMember, at
 
 
 class PooledMembers(PictureMember):
-    """A fused detector on the principal components of the pooled features.
+    """A `FusedDetector` of the principal components of the pooled features.
 
     Parameters
     ----------
     detector : FusedDetector, default=None
-        The detector, which is cloned; None for `pooled_detector`.
+        The detector; a clone of it is fitted. None is `pooled_detector()`.
     n_components : int, default=None
-        Components; None for 256, or fewer: one per three pictures.
+        Number of components. None is 256, but at most one per three pictures.
     max_pictures : int, default=1000
-        Pictures that are learned from, evenly spaced.
+        Most pictures to learn from, evenly spaced.
 
     Attributes
     ----------

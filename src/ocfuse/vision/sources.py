@@ -1,4 +1,4 @@
-"""From what a user has to frames, of one recording or of several."""
+"""Opening of recordings and pictures as frames."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -27,25 +27,23 @@ from ocfuse.vision.live import is_live_name, open_live
 def open_frames(where: Any, topic: str | None = None, progress: Any = None) -> FrameSource:
     """Return the frames of a folder, video, bag, array, list or camera.
 
-    Frames are decoded while the source is iterated over, so that memory does
-    not grow with the recording. Frames that cannot be decoded are left out with
-    one warning.
+    Iteration decodes one frame at a time, so that memory does not grow with the recording. Frames
+    that cannot be decoded are skipped, with one warning.
 
     Parameters
     ----------
     where : str, path, array, list, int or FrameSource
-        A folder of pictures, taken in natural order with its subfolders; a
-        picture; a video; an `.mcap` file; a ROS 1 `.bag` file or the folder of
-        a ROS 2 bag; a `.npy` or `.npz` file; an array of shape (n, h, w) or
-        (n, h, w, 3) of bytes; a list of picture files, or of pictures, which
-        may differ in size. What can be read once only: the number of a camera,
-        an address such as "rtsp://...", "-" for a video on stdin.
+        A folder of pictures, taken in natural order with its subfolders; a picture; a video; an
+        `.mcap` file; a ROS 1 `.bag` file or the folder of a ROS 2 bag; a `.npy` or `.npz` file; an
+        array of shape (n, h, w) or (n, h, w, 3) of bytes; a list of picture files, or of pictures,
+        which may differ in size. Sources that can be read only once are the number of a camera, an
+        address such as "rtsp://...", and "-" for a video on stdin.
     topic : str, default=None
-        Topic of a recording, or name of an array of an `.npz` file. May be left
-        out if only one has pictures.
+        Topic of a recording, or name of an array in an `.npz` file. None is possible if only one
+        of them has pictures.
     progress : array-like of shape (n,) or callable, default=None
-        Progress of the task at each frame, or what returns that of now; frames
-        carry it (`Frame.progress`).
+        Progress of the task at each frame, or a function that returns the current progress. It
+        becomes `Frame.progress`.
 
     Returns
     -------
@@ -109,20 +107,20 @@ class _Pictures(PictureArray):
 
 
 class Runs(FrameSource):
-    """The frames of several runs, one run after another, each decoded once.
+    """Frames of several runs, one run after another, each decoded once.
 
-    It knows which frames belong together (`groups_`) and, if all its runs know it, the
-    progress of the task: `PictureDetector.fit` needs nothing else.
+    It provides the run of each frame (`groups_`) and, if known for all runs, the progress of the
+    task to `PictureDetector.fit`.
 
     Parameters
     ----------
     runs : sequence
-        What `open_frames` takes, for each run.
+        For each run an argument of `open_frames`.
 
     Attributes
     ----------
     counts_ : list of int
-        Frames of each run, as the last iteration has met them.
+        Number of frames of each run in the last iteration.
 
     Examples
     --------
@@ -148,7 +146,7 @@ class Runs(FrameSource):
 
     @property
     def groups_(self) -> Any:  # type: ignore[override]
-        """Number of the run of every frame; None if there is one run only."""
+        """Number of the run of each frame; None if there is only one run."""
         several = len(self.runs) > 1
         return np.repeat(np.arange(len(self.runs)), self.counts_) if several else None
 

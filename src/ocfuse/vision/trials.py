@@ -61,7 +61,7 @@ class Trial:
     Attributes
     ----------
     name : str
-        Its folder, seen from the one that was read.
+        Its folder, relative to the folder that was read.
     split : str
         "train", "validation" or "test".
     frames : list of Path
@@ -71,17 +71,17 @@ class Trial:
     progress : ndarray of shape (n_frames,) or None
         Task progress of the controller, in [0, 1].
     joints : ndarray of shape (n_frames, n_columns) or None
-        What the sensors of the robot say.
+        Values of the sensors of the robot.
     joint_names : list of str
         Names of the columns of `joints`.
     anomalies : list of (int, int)
         First and last frame of each anomaly, both included.
     kind : int
-        0 for a normal run, 1-4 for the type of anomaly, -1 if it is not known.
+        0 for a normal run, 1-4 for the type of anomaly, -1 if unknown.
     subkind : str
         Kind within the type, such as "hand"; "" if there is none.
     annotation : dict
-        All that was written about the run.
+        All annotations of the run.
     """
 
     name: str
@@ -107,20 +107,20 @@ class Trial:
 def read_trials(folder: str | Path, frame_rate: float = 30.0) -> list[Trial]:
     """Read recorded runs.
 
-    Runs are folders with pictures in `rgb` and, perhaps, `annotation.json`, `states.parquet`
-    (ours), `joint_state_positions.npy` and `joint_names.npy` (Toyota HSR). Any other
-    folder that has pictures is a run of one class, by its name or a name above it:
-    "normal", "occlusion", "grasp", "drop", "obstacle", "type1" to "type4".
+    Runs are folders with pictures in `rgb` and, optionally, `annotation.json`, `states.parquet`
+    (of ocfuse), `joint_state_positions.npy` and `joint_names.npy` (Toyota HSR). Any other folder
+    with pictures is a run of one class, which its name or that of a parent folder shows: "normal",
+    "occlusion", "grasp", "drop", "obstacle", "type1" to "type4".
 
-    Folders named "train", "validation" and "test" say what runs are for; where there are
-    none, normal runs are for training and all others for testing.
+    Folders named "train", "validation" and "test" define the split. Without them, normal runs are
+    for training and all others for testing.
 
     Parameters
     ----------
     folder : str or Path
         The folder, or one of the three in it.
     frame_rate : float, default=30.0
-        Frames per second, where the times are not known.
+        Frames per second, used if times are unknown.
 
     Returns
     -------
@@ -315,7 +315,7 @@ def type_of(kind: str) -> int:
 
 
 def find_kinds(names: Sequence[str]) -> list[str]:
-    """Return the kinds that numbers of types and names of kinds stand for, each once, in order.
+    """Return the kinds for numbers of types and names of kinds, each once, in order.
 
     Examples
     --------

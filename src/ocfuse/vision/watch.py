@@ -1,4 +1,4 @@
-"""Watch a task frame by frame: scores, what each family says, and events."""
+"""Watching of a task frame by frame: scores, scores of families, and events."""
 
 import math
 from collections import deque
@@ -33,14 +33,14 @@ class Seen:
     frame : Frame
         The frame.
     score : float
-        Higher = more normal.
+        Score of the frame; higher is more normal.
     members : dict of str to float
-        Part of each family of members in the score, which is their sum; with sensors the score
-        of each model, of which it is the lower one.
+        Contribution of each family of members to the score, which is their sum; with sensors the
+        score of each model; the frame has the lower one.
     features : dict of str to Features
-        What the networks say of it.
+        Features of the frame, by backbone.
     row : int, optional
-        The row of sensors that belongs to it.
+        Number of the row of sensors that belongs to it.
     """
 
     frame: Frame
@@ -52,14 +52,14 @@ class Seen:
 
 @dataclass(frozen=True)
 class Alarm:
-    """An event, ended or not.
+    """An event, open or ended.
 
     Parameters
     ----------
     number : int
-        Counted from 1.
+        Number of the event, counted from 1.
     start, raised, worst, last : Seen
-        Its first frame, that at which it was raised, that with the lowest score, its last.
+        Its first frame, the frame at which it was raised, that with the lowest score, the last.
     """
 
     number: int
@@ -75,18 +75,18 @@ class Alarm:
 
 @dataclass(frozen=True)
 class Repeat:
-    """A camera that gives the same picture again and again, or moves again.
+    """Begin or end of a time in which a camera repeats the same picture.
 
     Parameters
     ----------
     state : {"begin", "end"}
-        Which of them.
+        Whether it begins or ends.
     frame : Frame
-        The frame at which it is told.
+        The frame at which it is reported.
     since : Frame
-        The first one of those that are alike.
+        The first of the repeated frames.
     n_frames : int
-        How many repeat it so far.
+        Number of frames that have repeated it so far.
     """
 
     state: str
@@ -96,7 +96,7 @@ class Repeat:
 
     @property
     def text(self) -> str:
-        """What has happened, in words."""
+        """The begin or end as text."""
         if self.state == "end":
             return f"the picture moves again from frame {self.frame.index}"
         return f"the camera repeats its picture since frame {self.since.index}"
@@ -104,22 +104,22 @@ class Repeat:
 
 @dataclass(frozen=True)
 class Moment:
-    """What there is to report after a frame.
+    """What to report after a frame.
 
     Parameters
     ----------
     seen : Seen or None
         The frame; None after the last one.
     alarm : Alarm or None
-        The event that lasts.
+        The open event.
     is_new : bool
-        It was raised with this frame.
+        Whether it was raised with this frame.
     ended : Alarm or None
-        The event that has ended.
+        The event that ended with this frame.
     repeat : Repeat or None
-        The camera begins to repeat its picture, or ceases to.
+        Begin or end of a repeated picture.
     failures : sequence of SensorEvent
-        Sensors beside the camera that fail or work again.
+        Sensors that fail or work again.
     """
 
     seen: Seen | None
@@ -169,40 +169,40 @@ def _pooled(seen: Seen) -> FeatureArray:
 
 
 class FrameWatch:
-    """Score frames as they come and turn them into events.
+    """Score live frames, and join low scores to events.
 
-    An event is raised by `min_frames` frames in a row below the threshold of the detector,
-    and ends with the first score that is not below `leave`, or when more than 10 frames in a
-    row are missing; alarms within `hold` frames of each other are one event. Frames that were
-    dropped for want of time are not missing: those in a row are those that are scored. A few
-    frames are kept, however long one watches.
+    An event is raised after `min_frames` consecutive frames below the threshold. It ends with the
+    first score that is not below `leave`, or if more than 10 consecutive frames are missing.
+    Alarms within `hold` frames of each other are one event. Frames dropped for lack of time are
+    not missing, and not counted. Only a few frames are stored, however many are watched.
 
     Parameters
     ----------
     detector : PictureDetector
-        Scores the frames.
+        The fitted detector.
     leave : float, default=None
-        Score that ends an event; None for a quarter of the way to the usual score.
+        The first score that is not below it ends an event. None is the threshold plus a quarter of
+        the distance to the usual score.
     min_frames : int, default=3
-        Frames in a row below the threshold that raise one.
+        Consecutive frames below the threshold after which an event is raised.
     sensors : SensorRows, default=None
-        Rows of sensors beside the frames: scores are then those of both, by `SensorRows.join`.
+        Rows of sensors recorded with the frames. Scores are then joined (`SensorRows.join`).
     threshold : float, default=None
-        Lower scores are below the threshold; None for that of the detector, 0 with sensors.
+        The threshold. None is that of the detector, and 0 with sensors.
     hold : int, default=0
-        Frames after the end of an alarm in which another one goes on with the same event.
+        An alarm within so many frames after the end of the last one belongs to the same event.
 
     Attributes
     ----------
     usual : float
-        Usual score: the median of the normal ones.
+        Usual score: the median of normal scores.
     n_events, n_repeats, n_failures : int
-        Events so far, how often the camera has begun to repeat its picture, and how many sensors
-        have failed.
+        Number of events, of times that the camera began to repeat its picture, and of failures of
+        sensors.
     n_before : int
-        Events of an earlier start, after which numbers go on.
+        Number of earlier events, after which events are numbered.
     explains_events : bool
-        Whether every frame is explained while an event lasts.
+        Whether every frame of an event is explained.
 
     Examples
     --------
@@ -252,14 +252,13 @@ class FrameWatch:
         Parameters
         ----------
         frame : Frame
-            A picture, its number, its time and, for a detector that learned with it, the
-            progress of the task. Numbers that are left out are missing frames, but for
-            its `n_dropped`.
+            A picture, its number, its time and, for a detector fitted with context, the progress
+            of the task. Numbers that are left out are missing frames, except for its `n_dropped`.
 
         Returns
         -------
         Moment
-            Its score, the event that lasts, and the one that has ended.
+            Its score, the open event, and the event that ended.
         """
         seen = self._scored(frame)
         repeat = self.repeats.take(seen)
@@ -277,7 +276,7 @@ class FrameWatch:
         Yields
         ------
         Moment
-            What there is to report of each; a missing frame shows the last picture there was.
+            What to report after each frame; for a missing frame with the last picture.
         """
         last = self._last
         if self.sensors is not None and last is not None and frame.index > last.frame.index + 1:
@@ -287,12 +286,12 @@ class FrameWatch:
         yield self.take(frame)
 
     def rest(self) -> Iterator[Moment]:
-        """Judge the rows of sensors after the last frame, as often as frames have come.
+        """Score the rows of sensors after the last frame, at the rate of the frames.
 
         Yields
         ------
         Moment
-            As of `moments`.
+            As yielded by `moments`.
         """
         first, last = self._first, self._last
         if self.sensors is None or first is None or last is None:
@@ -343,30 +342,30 @@ class FrameWatch:
         return Moment(seen, self._alarm, is_new=True, ended=before)
 
     def finish(self) -> Moment | None:
-        """Return the event that still lasts, as ended with the last frame; None if none does."""
+        """End the open event with the last frame, and return it; None if there is none."""
         ended, self._alarm = self._alarm, None
         self.tracker.finish()
         return None if ended is None else Moment(None, ended=ended)
 
     def explain(self, seen: Seen) -> PictureExplanation:
-        """Return what lies behind the score of a frame; that of the last one asked for is kept."""
+        """Explain the score of a frame; the latest explanation is stored."""
         if self._explained is None or self._explained[0] is not seen.frame:
             found = self.detector.explain(seen.features, self._context(seen.frame))
             self._explained = seen.frame, found
         return self._explained[1]
 
     def speaking(self, seen: Seen) -> list[str]:
-        """Return which models have scored a frame below the threshold, with sensors."""
+        """With sensors, return the models that score a frame below the threshold."""
         return [name for name, score in seen.members.items() if score < self.threshold]
 
     def readings(self, seen: Seen) -> list[ChannelReading]:
-        """Return the channels behind a frame that sensors find strange; else none."""
+        """Return the channels behind an alarm of the sensors; else an empty list."""
         if self.sensors is None or SENSORS not in self.speaking(seen):
             return []
         return self.sensors.readings(seen.row)
 
     def severity(self, seen: Seen) -> float:
-        """Return how grave the score of a frame is."""
+        """Return the severity of the score of a frame."""
         if self.sensors is not None:
             return self.sensors.severity(seen.members)
         return float(self.detector.conformal_.severity([seen.score])[0])

@@ -50,18 +50,18 @@ Bounds = dict[tuple[str, str], float]
 
 @dataclass(frozen=True)
 class Paper:
-    """The experiment, as `run_cells` takes it.
+    """The experiment of the paper, for `run_cells`.
 
     Parameters
     ----------
     load : callable, default=load_uci
-        Takes the name of a set and returns its rows.
+        Function that returns the data set with a name.
     """
 
     load: Callable[[str], Dataset] = load_uci
 
     def systems(self, cell: Cell) -> list[System]:
-        """Return the systems of the cell's protocol; their keys depend on the data too.
+        """Return the systems for the protocol of a cell; their keys depend on the data, too.
 
         The last is no system, but the bounds in hindsight, which look at the truth about the test.
         """
@@ -104,8 +104,8 @@ def paper_cells(sets: Sequence[str] = SETS, seeds: int = 10) -> list[Cell]:
     Returns
     -------
     list of Cell
-        Repetition by repetition, so that those of large sets are spread over the run;
-        the pure protocol first.
+        Cells, ordered by repetition, so that large sets are spread over the run; the pure protocol
+        first.
 
     Examples
     --------
@@ -131,13 +131,13 @@ def set_names(sets: Sequence[str]) -> list[str]:
 def run_paper(
     folder: str | Path, sets: Sequence[str] = SETS, seeds: int = 10, jobs: int = 1
 ) -> tuple[list[Record], Bounds]:
-    """Run the experiment, or what is missing of it, and write all results.
+    """Run the experiment, or its missing cells, and write all results.
 
     Parameters
     ----------
     folder : str or Path
-        ``cells/`` in it keeps every cell with its split; ``results.json`` is written
-        at the end. One that holds results of more sets or repetitions is refused.
+        Folder of the results: each cell with its split in ``cells/``, and at the end
+        ``results.json``. A folder with results of more sets or repetitions is refused.
     sets : sequence of str, default: all
         Numbers of sets, "D1" to "D10".
     seeds : int, default=10
@@ -207,7 +207,7 @@ def rerun(
     Parameters
     ----------
     results : list of dict
-        What ``results.json`` holds.
+        The content of ``results.json``.
     system : str
         Name of the system, such as "Pure2 RPAU".
     set_name : str
@@ -215,14 +215,14 @@ def rerun(
     seed : int
         The repetition.
     load : callable, default=load_uci
-        Takes the name of a set and returns its rows.
+        Function that returns the data set with a name.
 
     Returns
     -------
     dict
-        The measures, now.
+        Measures of the new run.
     dict
-        The measures, as stored.
+        Stored measures.
     """
     if not isinstance(results, list) or not all(isinstance(r, dict) for r in results):
         raise InvalidInputError("results must be a list of records, as results.json holds it.")

@@ -284,22 +284,22 @@ def critical_difference_diagram(
 ) -> str:
     """Draw mean ranks on a line, the best on the left, and return the SVG.
 
-    A bar joins systems whose mean ranks differ by less than the critical
-    difference of Nemenyi's test, so that they cannot be told apart. With gaps
-    in the table, which count as mid-ranks, it is an approximation.
+    A bar joins systems whose mean ranks differ by less than the critical difference of Nemenyi's
+    test, that is, not significantly. With missing results, which have middle ranks, it is an
+    approximation.
 
     Parameters
     ----------
     table : array_like of shape (n_sets, n_systems)
-        Results, higher is better; NaN for a gap.
+        Results, higher is better; NaN for a missing result.
     names : sequence of str
-        What to call the systems.
+        Names of the systems.
     highlight : collection of str, default=()
         Names to show in bold and colour.
     title : str, default="Mean ranks"
-        Shown above, and read by programs that read pictures aloud.
+        Title above the diagram, also read by screen readers.
     alpha : float, default=0.05
-        Level of Nemenyi's test.
+        Significance level of Nemenyi's test.
 
     Returns
     -------

@@ -22,7 +22,7 @@ class Split:
     Parameters
     ----------
     protocol : str
-        "pure" (all anomalies are for the test) or "non-pure".
+        "pure" (all anomalies are in the test part) or "non-pure".
     name : str
         The set.
     seed : int
@@ -79,26 +79,26 @@ class Split:
 
 
 def draw(y: ArrayLike, name: str, protocol: str, seed: int) -> Split:
-    """Split the rows of a set at random; both protocols have the same normals.
+    """Split the rows of a data set at random; both protocols have the same normal rows.
 
     Parameters
     ----------
     y : array-like of shape (n,)
-        +1 for normals, -1 for anomalies.
+        Labels: +1 normal, -1 anomaly.
     name : str
-        The set, which is part of the seed.
+        Name of the data set, which is part of the seed.
     protocol : {"pure", "non-pure"}
-        Whether some anomalies are known.
+        "non-pure" has labelled anomalies in training and validation, "pure" has none.
     seed : int
         The repetition.
 
     Returns
     -------
     Split
-        70, 20 and 10 % of the normals; all anomalies for the test, or half of a
-        sample of 20 % each for learning and validation and the others for the test.
-        No part may be empty, so that at least 6 normals are needed, and 1 anomaly (8 if
-        some are to be known).
+        Training, validation and test have 70, 20 and 10 % of the normal rows. "pure": all
+        anomalies are in the test part. "non-pure": 10 % of the anomalies are in training, 10 % in
+        validation, and the others in the test part. No part may be empty, so at least 6 normal
+        rows are needed, and 1 anomaly ("non-pure": 8).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Runs that survive a kill: one cell is one split of one set, measured, kept in one file."""
+"""Experiments that continue after an interruption: one file per split of a data set."""
 
 import ast
 import hashlib
@@ -65,18 +65,18 @@ ASIDE = frozenset(
 
 @dataclass(frozen=True)
 class Cell:
-    """One split of one set.
+    """One cell of an experiment: one split of one data set.
 
     Parameters
     ----------
     part : str
-        The experiment, or a part of it.
+        Name of the experiment, or of a part of it.
     variant : str
-        How the rows are split.
+        Name of the way in which rows are split.
     name : str
-        The set.
+        Name of the data set.
     seed : int
-        The repetition.
+        Number of the repetition.
     """
 
     part: str
@@ -85,7 +85,7 @@ class Cell:
     seed: int
 
     def path(self, folder: Path) -> Path:
-        """Return where its results are kept."""
+        """Return the file of its results."""
         return folder / self.part / self.variant.replace("/", "-") / f"{self.name}.{self.seed}.json"
 
     def __str__(self) -> str:
@@ -93,13 +93,13 @@ class Cell:
 
 
 class Experiment(Protocol):
-    """What is run on which rows; it is sent to other processes, so it must be picklable."""
+    """Base class: systems and rows of an experiment; must be picklable."""
 
     def systems(self, cell: Cell) -> Sequence[System]:
-        """Return everything that is run on a cell."""
+        """Return the systems to run on a cell."""
 
     def prepare(self, cell: Cell) -> tuple[Any, Stored]:
-        """Return what the systems of a cell share, and what is stored about the cell."""
+        """Return the shared data of the systems of a cell, and facts of the cell to store."""
 
 
 def run_cells(
@@ -107,25 +107,24 @@ def run_cells(
 ) -> list[Stored]:
     """Return the results of all cells in their order, computing only what is not stored.
 
-    Every system is stored as soon as it is done, so that a run that was killed goes on
-    where it was. How far it is, and how long it may still take, is reported to
-    `ocfuse.show_progress`.
+    The results of each system are stored as soon as it has finished, so that an interrupted run
+    continues. Progress and remaining time are reported to `ocfuse.show_progress`.
 
     Parameters
     ----------
     experiment : Experiment
-        What to run.
+        The experiment.
     cells : sequence of Cell
-        On which splits.
+        The cells to run.
     folder : Path
-        Where results are kept.
+        Folder of the results.
     jobs : int, default=1
-        Processes, each with one thread.
+        Number of processes, each with one thread.
 
     Returns
     -------
     list of dict
-        What is stored of every cell.
+        Stored results of each cell.
     """
     require_writable(folder)
     progress = current_progress()
@@ -240,26 +239,26 @@ def measure(
     rate: float = RATE,
     negatives: FloatArray | None = None,
 ) -> dict[str, float]:
-    """Return the accuracies of scores, in %; the threshold comes from validation normals.
+    """Return accuracies of scores, in %, with a threshold from normal validation rows.
 
-    With v scores of normals that nothing else was chosen by, the threshold holds the
-    rate on average. In the paper's experiment the same rows choose members and p
-    first, so that the promise is not strict there; and with v < 19 no threshold can
-    hold 5 %: it is the lowest score then, which holds 1 / (v + 1).
+    If the v validation scores were not used for any choice, the threshold holds the rate on
+    average. In the paper's experiment the same rows are used to choose members and p, so the rate
+    holds only approximately. With v < 19 no threshold can guarantee 5 %; it is then the lowest
+    score, which guarantees 1 / (v + 1).
 
     Parameters
     ----------
     validation : ndarray of shape (v,)
-        Scores of the validation normals.
+        Scores of the normal validation rows.
     test : ndarray of shape (t,)
         Scores of the test rows.
     is_normal : ndarray of bool of shape (t,)
-        Which of these are normal; labels +1 and -1 are not taken.
+        Whether each test row is normal; labels +1 and -1 are not allowed.
     rate : float, default=0.05
-        Share of fresh normals that may raise an alarm.
+        Share of fresh normal rows that may raise an alarm.
     negatives : ndarray of shape (m,), default=None
-        Scores of pseudo-negatives or known anomalies for validation. With them the G-mean is
-        given at the other thresholds too.
+        Validation scores of pseudo-negatives or labelled anomalies. With them the G-mean at
+        further thresholds is returned, too.
 
     Returns
     -------

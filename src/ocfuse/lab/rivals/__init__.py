@@ -1,8 +1,8 @@
 """Rival methods of the paper's tables, reconstructed where their text is not public.
 
-Each docstring says what the authors published and what is ours; published figures stand in
-the tables beside ours, never instead of them. A rival must not know the experiment it is
-compared in, nor its data sets.
+Each docstring says what the authors published and what is reconstructed; tables show published
+figures beside measured ones, never instead of them. A rival must not know the experiment that
+compares it, nor its data sets.
 """
 
 from ocfuse.lab.rivals.boosted import BoostedSVM

@@ -13,7 +13,7 @@ from ocfuse.exceptions import InvalidInputError
 
 
 class BoostedSVM(KernelDetector):
-    """Boost one-class support vector machines with a loss that outliers cannot dominate.
+    """Boosted one-class support vector machines with a loss that is robust to outliers.
 
     Known, from the abstract: Xing and Liu, "Robust AdaBoost based ensemble of one-class
     support vector machines", Information Fusion 2020 (RAEOCSVM). The exponential loss of
@@ -48,22 +48,22 @@ class BoostedSVM(KernelDetector):
     mixing : float, default=0.8
         Share of the modified exponential loss, in (0, 1).
     max_samples : int or None, default=2000
-        Learn from at most so many rows, evenly spaced.
+        Most rows to learn from, evenly spaced. None learns from all.
     false_alarm_rate : float, default=0.05
         Share of fresh normal rows that `predict` may call anomalies.
     random_state : int, RandomState or None, default=None
-        Draws the rows of each machine.
+        Seed of the draws of rows for each machine.
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_machines,)
-        Weights of the machines, of sum one.
+        Weights of the machines; they add up to 1.
     row_weights_ : ndarray of shape (n,)
-        Weights of the training rows after the last machine, of sum one.
+        Weights of the training rows after the last machine; they add up to 1.
     coef_ : ndarray of shape (n,)
         Weight of each training row in the score.
     offset_ : float
-        Rows that score less are called anomalies.
+        Threshold: rows with a lower score are anomalies.
 
     Examples
     --------

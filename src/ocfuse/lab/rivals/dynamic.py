@@ -19,7 +19,7 @@ from ocfuse.stats import critical_difference
 
 
 class DynamicEnsemble(RowDetector):
-    """Nominate, for each row, its most competent member, or fuse them if none stands out.
+    """Dynamic ensemble: the most competent member for each row, or a fusion of several.
 
     Known, from the abstract of Wang and Mao, "Outlier detection based on a dynamic
     ensemble model", Information Fusion 2019: outputs of one-class classifiers become
@@ -30,16 +30,15 @@ class DynamicEnsemble(RowDetector):
     rule", Information Fusion 2020 (DEOD), only the title is known, and AUCs of a
     homogeneous and a heterogeneous ensemble on D2 to D7.
 
-    Ours, reconstructed from that: a probability is the share of held-out normals that
-    score lower. Pseudo-outliers are rows uniform in a widened box to which the members
-    give a mean probability below 0.05. "Adaptive" is read as the distance of Wang,
-    Neskovic and Cooper (2007): to a normal or pseudo-outlier v it is divided by the
-    distance of v to the nearest row of the other kind. Of the k nearest v of a row x,
-    with r(v) the probability that a member gives to the right answer at v,
-    ``competence = sum_v g(v) r(v) / sum_v g(v)`` with ``g = exp(-(d(x, v) / d_k)^2)``.
-    Members whom the two tests tell from the best over the k neighbours, at the level
-    alpha, are left out. If the best is left alone, it is nominated; else the score is
-    the mean probability of those left, weighted by competence.
+    Ours, reconstructed from that: a probability is the share of held-out normals that score lower.
+    Pseudo-outliers are rows uniform in a widened box to which the members give a mean probability
+    below 0.05. "Adaptive" is read as the distance of Wang, Neskovic and Cooper (2007): to a normal
+    or pseudo-outlier v it is divided by the distance of v to the nearest row of the other kind. Of
+    the k nearest v of a row x, with r(v) the probability that a member gives to the right answer
+    at v, ``competence = sum_v g(v) r(v) / sum_v g(v)`` with ``g = exp(-(d(x, v) / d_k)^2)``.
+    Members that differ from the best in both tests over the k neighbours, at the level alpha, are
+    left out. If only the best one remains, it gives the score; else the score is the mean
+    probability of the remaining members, weighted by competence.
 
     Parameters
     ----------
@@ -47,20 +46,20 @@ class DynamicEnsemble(RowDetector):
         Six families, SVDD with five widths, or detectors as `ocfuse.detectors.Pool`
         takes them.
     n_neighbors : int, default=20
-        Neighbours k among normals and pseudo-outliers.
+        Number of neighbours k among normal rows and pseudo-outliers.
     alpha : float, default=0.05
-        Level of the tests.
+        Significance level of the tests.
     random_state : int, RandomState or None, default=None
-        Draws the pseudo-outliers, and seeds the members.
+        Seed of the pseudo-outliers and of the members.
 
     Attributes
     ----------
     pool_ : Pool
         The fitted members.
     rows_ : ndarray of shape (2 n, m)
-        Normals and pseudo-outliers.
+        Normal rows and pseudo-outliers.
     right_ : ndarray of shape (2 n, d)
-        Probability that each member gives to the right answer there.
+        Probability that each member gives to the right answer for each of these rows.
     gap_ : float
         Critical difference of mean ranks.
 

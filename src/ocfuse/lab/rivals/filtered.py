@@ -16,7 +16,7 @@ from ocfuse.scores import RobustZ
 
 
 class FilteredEnsemble(RowDetector):
-    """Remove outliers from the training rows step by step; average the detectors on the way.
+    """Filtered ensemble: outliers are removed step by step; all detectors are averaged.
 
     Known, from the abstract: Wang, Wang, Wang and Mao, "A robust novelty detection
     framework based on ensemble learning", International Journal of Machine Learning and
@@ -37,7 +37,7 @@ class FilteredEnsemble(RowDetector):
     Parameters
     ----------
     detector : estimator, optional
-        What is fitted in every iteration; by default ``KNN()``.
+        Detector to fit in every iteration; None is ``KNN()``.
     n_iterations : int, default=10
         Number of iterations.
     flexibility : float, default=0.5
@@ -45,16 +45,16 @@ class FilteredEnsemble(RowDetector):
     max_removed : float, default=0.2
         Largest share of the rows that may be removed.
     random_state : int, RandomState or None, default=None
-        Draws the rows that each detector is fitted on.
+        Seed of the draws of rows for each detector.
 
     Attributes
     ----------
     pools_ : list of Pool
         The fitted detectors, one in each pool.
     scales_ : list of RobustZ
-        Their normalisations.
+        Normalisers of the detectors.
     weights_ : ndarray of shape (n_iterations,)
-        Their weights, of sum one.
+        Weights of the detectors; they add up to 1.
     removed_ : ndarray
         Rows of X that were removed.
 

@@ -53,7 +53,7 @@ class Fitness:
 
 
 class SwarmAverage(BaseFusion):
-    """Average two-sided normalised scores with weights that a particle swarm finds.
+    """Weighted average of normalised scores, with weights from a particle swarm.
 
     Known, from the abstract: Fatemifar, Awais, Akbari and Kittler, "Developing a
     generic framework for anomaly detection", Pattern Recognition 2022. A fitness
@@ -66,27 +66,27 @@ class SwarmAverage(BaseFusion):
     between two percentiles, the swarm a plain one on the simplex, and members are
     pruned whose removal does not worsen the fitness.
 
-    It learns from the normal rows only; rows with y = -1 are not looked at.
+    It learns from normal rows only; rows with y = -1 are not used.
 
     Parameters
     ----------
     n_particles : int, default=30
-        Size of the swarm; at least one particle per member, and one more, are used.
+        Number of particles; at least one more than the number of members are used.
     n_steps : int, default=60
-        Moves of the swarm.
+        Number of steps of the swarm.
     rho : float, default=5.0
-        Percentile of the normals trimmed on either side by the normalisation.
+        Percentage of normal scores that the normaliser trims on either side.
     random_state : int, RandomState or None, default=None
-        Moves the swarm.
+        Seed of the swarm.
 
     Attributes
     ----------
     w_ : ndarray of shape (d,)
-        Weights, not negative, of sum one; zero for members pruned.
+        Weights, not negative, which add up to 1; 0 for removed members.
     fitness_ : float
-        Their fitness; less is better.
+        Fitness of the weights; less is better.
     normaliser_ : MinMax
-        The fitted normalisation.
+        The fitted normaliser.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def _spread(W: FloatArray, members: Any, d: int) -> FloatArray:
 
 
 class GeneticAverage(SwarmAverage):
-    """Choose members by a genetic algorithm, then weigh those chosen.
+    """Weighted average of members that a genetic algorithm chooses.
 
     Known, from the record: Fatemifar, Asadi, Awais, Akbari and Kittler, "Face spoofing
     detection ensemble via multistage optimisation and pruning", Pattern Recognition
@@ -158,37 +158,37 @@ class GeneticAverage(SwarmAverage):
     members are chosen by a genetic algorithm, and the weights tuned afterwards, is how
     the paper describes it.
 
-    Ours: in the first stage a subset counts as good as its plain average is by the
-    fitness of `SwarmAverage`; the other stages, swarm and pruning, are those of
-    `SwarmAverage`, among the members chosen.
+    Reconstructed: in the first stage the value of a subset is the fitness (see `SwarmAverage`) of
+    its unweighted average. The other stages, swarm and pruning, are those of `SwarmAverage`, with
+    the chosen members.
 
-    It learns from the normal rows only; rows with y = -1 are not looked at.
+    It learns from normal rows only; rows with y = -1 are not used.
 
     Parameters
     ----------
     n_particles : int, default=30
-        Size of the swarm.
+        Number of particles.
     n_steps : int, default=60
-        Moves of the swarm.
+        Number of steps of the swarm.
     rho : float, default=5.0
-        Percentile of the normals trimmed on either side by the normalisation.
+        Percentage of normal scores that the normaliser trims on either side.
     n_genomes : int, default=20
-        Subsets in each generation.
+        Number of subsets in each generation.
     n_generations : int, default=20
         Generations.
     random_state : int, RandomState or None, default=None
-        Breeds the subsets and moves the swarm.
+        Seed of the genetic algorithm and of the swarm.
 
     Attributes
     ----------
     members_ : ndarray
-        Members that the genetic algorithm has chosen.
+        Positions of the chosen members.
     w_ : ndarray of shape (d,)
-        Weights, not negative, of sum one; zero for members not chosen or pruned.
+        Weights, not negative, which add up to 1; 0 for members that were not chosen or removed.
     fitness_ : float
-        Their fitness; less is better.
+        Fitness of the weights; less is better.
     normaliser_ : MinMax
-        The fitted normalisation.
+        The fitted normaliser.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A cell on disk: its plan, and runs made in parallel, each there whole or not at all."""
+"""A simulated cell on disk: its plan, and its runs, made in parallel."""
 
 import json
 import shutil
@@ -39,20 +39,20 @@ class PlannedRun(NamedTuple):
 
 @dataclass(frozen=True)
 class CellPlan:
-    """The runs of a cell.
+    """Plan of the runs of a simulated robot cell.
 
     Parameters
     ----------
     train, validation, test : int
-        Normal runs.
+        Number of normal runs of each split.
     anomalous : int, default=0
-        Runs of each type of anomaly, all in test; the kinds of a type take turns.
+        Number of runs of each type of anomaly, all in test; the kinds of a type alternate.
     types : tuple of str, default=("1", "2", "3", "4")
         Types by number, or kinds by name.
     n_frames : int, default=100
-        Frames of every run.
+        Number of frames of each run.
     seed : int, default=0
-        Seed of everything.
+        Seed of all random choices.
     """
 
     train: int
@@ -68,7 +68,7 @@ class CellPlan:
     most_frames: ClassVar = 2000
 
     def check(self) -> None:
-        """Raise if it cannot be carried out."""
+        """Raise an error if the plan cannot be carried out."""
         find_kinds(self.types)
         for name in ("train", "validation", "test", "anomalous", "seed"):
             if getattr(self, name) < 0:
@@ -96,32 +96,32 @@ class CellPlan:
                 trial += 1
 
     def facts(self) -> dict[str, Any]:
-        """Return what JSON can hold of it."""
+        """Return the plan as a dictionary for JSON."""
         return {**asdict(self), "types": list(self.types)}
 
     @classmethod
     def of(cls, facts: dict[str, Any]) -> "CellPlan":
-        """Return the plan that has these facts; other entries are passed over."""
+        """Return the plan from a dictionary of `facts`; other entries are ignored."""
         known = {field.name: facts[field.name] for field in fields(cls)}
         return cls(**{**known, "types": tuple(known["types"])})
 
 
 def simulate(folder: str | Path, plan: CellPlan, jobs: int = 1) -> list[Trial]:
-    """Let the robot of the simulated cell work, and write what is seen and measured.
+    """Simulate the runs of a robot cell, and write pictures and measurements.
 
-    A run has its own chance, which comes from the seed of the plan and its number. So the
-    files do not depend on the number of processes, nor on whether the command was stopped
-    and started again: runs that are there are not made again. A folder that another version
-    of the simulator has made is refused, and so are runs of other packages in one cell.
+    The random numbers of a run depend only on the seed of the plan and the number of the run. So
+    the files do not depend on the number of processes, nor on interruptions: a second call makes
+    only missing runs. A folder of another version of the simulator, or of other versions of the
+    packages that it uses, is refused.
 
     Parameters
     ----------
     folder : str or Path
-        Where to write; it is made if need be.
+        Folder to write to; created if it does not exist.
     plan : CellPlan
-        What to make.
+        The runs to make.
     jobs : int, default=1
-        Processes, each with one thread.
+        Number of processes, each with one thread.
 
     Returns
     -------
@@ -243,17 +243,17 @@ def maker() -> dict[str, Any]:
 
 
 def read_plan(folder: str | Path) -> CellPlan | None:
-    """Return what a cell was asked to be.
+    """Return the plan of a cell on disk.
 
     Parameters
     ----------
     folder : str or Path
-        The folder of a cell, whole or not.
+        The folder of a cell, complete or not.
 
     Returns
     -------
     CellPlan or None
-        None if there is no cell.
+        The plan; None if there is no cell.
     """
     file = Path(folder) / PLAN_FILE
     return _plan(file) if file.exists() else None
