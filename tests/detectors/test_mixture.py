@@ -168,6 +168,21 @@ def test_false_alarm_rate_holds_on_fresh_rows():
     assert 0.07 < (detector.predict(rng.normal(size=(4000, 3))) == -1).mean() < 0.13
 
 
+@pytest.mark.parametrize("c", [3, None])
+@pytest.mark.parametrize("seed", range(3))
+def test_rate_holds_where_gaussians_have_many_optima(c, seed):
+    """A table of nine machines: folds that began anew ended in others, and gave 0 to 67 %."""
+    rng = np.random.default_rng(seed)
+
+    def rows(n):
+        machine = rng.integers(0, 9, n)
+        volume = np.exp(machine * 3 / 8 + rng.normal(size=n) / 10)
+        return np.column_stack([volume / 5, rng.normal(size=n), 2 * np.eye(9)[machine]])
+
+    detector = GMM(c, random_state=0).fit(rows(960))
+    assert 0.03 < (detector.predict(rows(6000)) == -1).mean() < 0.07
+
+
 @pytest.mark.parametrize(
     ("params", "message"),
     [

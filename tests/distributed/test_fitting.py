@@ -110,6 +110,7 @@ def test_members_elsewhere_give_what_they_give_here(client, folder, tmp_path):
         ("knn", KNN(3)),
         ("lof", LOF(5)),
         ("gmm", GMM(1)),
+        ("gmm3", GMM(3)),
         ("ckpca", Compressed(KPCA(landmarks=60))),
         ("cknn", Compressed(KNN(1))),
         ("wknn", Whitened(KNN(2, max_samples=500))),

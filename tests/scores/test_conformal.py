@@ -407,7 +407,7 @@ def test_certificate_says_in_words_what_holds():
     words = "1 % on average; with 95 % confidence at most 1.4 % for this model"
     assert str(calibrator.certificate(0.01)) == words
     nearly = ConformalCalibrator().fit(range(1999), is_out_of_fold=True).certificate(0.01)
-    assert str(nearly) == f"{words} (nearly: exact after calibrate)"
+    assert str(nearly) == f"{words}, if fresh rows score like held-out ones (sure after calibrate)"
     alike = ConformalCalibrator("run").fit(range(1999), are_alike=True).certificate(0.01)
     assert np.isnan(alike.at_most)
     assert "not known" in str(alike)

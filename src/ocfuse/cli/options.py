@@ -128,8 +128,8 @@ Number = Annotated[
 By = Annotated[
     list[str] | None,
     typer.Option(
-        help="Columns that name what a row belongs to, such as machine, or plant,machine, the widest "
-        "first. Numbers are compared with the usual values of the same machine."
+        help="Columns that name what a row belongs to, such as machine, or plant,machine, the "
+        "widest first. Numbers are compared with the usual values of the same machine."
     ),
 ]
 Season = Annotated[

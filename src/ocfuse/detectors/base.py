@@ -72,6 +72,11 @@ class BaseDetector(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self._fit(gram)
         return self
 
+    def fit_fold(self, part: Gram, gram: Gram) -> "BaseDetector":
+        """Return a clone fitted to a part of the rows of a Gram, to score the others."""
+        fresh: BaseDetector = clone(self).fit_gram(part)
+        return fresh
+
     def score_samples(self, X: ArrayLike) -> FloatArray:
         """Return one score per row: higher is more normal."""
         check_is_fitted(self)
@@ -269,7 +274,7 @@ def out_of_fold_scores(
     scores = np.empty(gram.n_rows)
     for train, test in folds:
         part, query = gram.fold(train, test)
-        scores[test] = clone(detector).fit_gram(part).score_query(query)
+        scores[test] = detector.fit_fold(part, gram).score_query(query)
     return scores
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import cholesky, eigh, solve_triangular
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from ocfuse.arrays import FloatArray
@@ -171,28 +172,25 @@ class FittedGaussians:
 
         Of one Gaussian a single step is all. Steps end where the likelihood gains no more.
         """
-        c, r = self.shape
         found, before = self, -np.inf
-        for _ in range(1 if c == 1 else n_steps):
-            white = (rows @ found.factors - found.shifts).reshape(-1, c, r)
-            logs = found.constants - 0.5 * np.einsum("qcr,qcr->qc", white, white)
-            top = logs.max(axis=1, keepdims=True)
-            shares = np.exp(logs - top)
-            total = shares.sum(axis=1, keepdims=True)
-            likelihood = float(np.mean(top + np.log(total)))
+        for _ in range(1 if self.shape[0] == 1 else n_steps):
+            shares, likelihood = found.shares(rows)
             if likelihood - before < 1e-3:  # as scikit-learn's mixture stops
                 break
             before = likelihood
-            shares /= total
-            counts = shares.sum(axis=0) + 10.0 * np.finfo(np.float64).eps
-            means = (shares.T @ rows) / counts[:, None]
-            factors = np.empty((c, r, r))
-            for j in range(c):
-                centred = rows - means[j]
-                spread = (shares[:, j, None] * centred).T @ centred / counts[j]
-                factors[j] = _factor(spread + reg * np.eye(r))
-            found = FittedGaussians(counts / len(rows), means, factors)
+            found = FittedGaussians(*_maximised(rows, shares, reg))
         return found
+
+    def shares(self, rows: FloatArray) -> tuple[FloatArray, float]:
+        """Return the share of each Gaussian in the density of each row, and the log likelihood."""
+        white = (rows @ self.factors - self.shifts).reshape(-1, *self.shape)
+        logs = self.constants - 0.5 * np.einsum("qcr,qcr->qc", white, white)
+        top = logs.max(axis=1, keepdims=True)
+        shares = np.exp(logs - top)
+        total = shares.sum(axis=1, keepdims=True)
+        likelihood = float(np.mean(top + np.log(total)))
+        shares /= total
+        return shares, likelihood
 
     def criterion(self, rows: FloatArray) -> float:
         """Return the Bayesian information criterion, lower is better."""
@@ -259,6 +257,8 @@ class GMM(BaseDetector):
     most_iterations: ClassVar[int] = 200
     #: Iterations of several Gaussians that an update takes, at most.
     update_steps: ClassVar[int] = 5
+    #: The detector of all rows, from which one of some folds begins.
+    _start: "GMM | None" = None
 
     def __init__(
         self,
@@ -322,8 +322,20 @@ class GMM(BaseDetector):
                 rows = (X - centre) / self.unit_
                 self.subspace_ = Subspace.of(rows, self.n_directions_, self.reg_covar, seed)
                 inside, _ = self.subspace_.split(rows)
-                self.mixture_, self.converged_ = self._mixture(inside, seed)
+                self.mixture_, self.converged_ = self._mixture(inside, seed, X)
         self.n_components_ = int(self.mixture_.shape[0])
+
+    def fit_fold(self, part: Gram, gram: Gram) -> "GMM":
+        """Return a clone fitted to a part of the rows of a Gram, to score the others.
+
+        Several Gaussians have several optima. A fold begins where all rows ended, and so stays
+        near the same one: scores held out in another are not those of this detector.
+        """
+        fresh: GMM = clone(self)
+        if self.n_components != 1:
+            fresh._start = self if hasattr(self, "mixture_") else clone(self).fit_gram(gram)
+        fresh.fit_gram(part)
+        return fresh
 
     def updated(self, change: RowChange) -> "GMM":
         """Return a copy that knows the new rows, in the directions of before.
@@ -373,23 +385,39 @@ class GMM(BaseDetector):
         density -= m * np.log(self.unit_)
         return density
 
-    def _mixture(self, rows: FloatArray, seed: int) -> tuple[FittedGaussians, bool]:
+    def _mixture(self, rows: FloatArray, seed: int, X: FloatArray) -> tuple[FittedGaussians, bool]:
         """Fit as many Gaussians as asked for, or as suit; return also whether that converged."""
         most = max(1, len(rows) // 2)
+        start = self._start
+        if start is not None and start.n_components_ <= most:
+            theirs, _ = start.subspace_.split((X - start.reference_.centre) / start.unit_)
+            shares, _ = start.mixture_.shares(theirs)
+            return self._mixture_of(start.n_components_, rows, seed, shares)
         if self.n_components is not None:
             return self._mixture_of(min(self.n_components, most), rows, seed)
         counts = range(1, min(self.max_components, most) + 1)
         tried = [self._mixture_of(c, rows, seed) for c in counts]
         return min(tried, key=lambda fit: fit[0].criterion(rows))
 
-    def _mixture_of(self, c: int, rows: FloatArray, seed: int) -> tuple[FittedGaussians, bool]:
-        reg = self.reg_covar
+    def _mixture_of(
+        self, c: int, rows: FloatArray, seed: int, shares: FloatArray | None = None
+    ) -> tuple[FittedGaussians, bool]:
+        """Fit so many Gaussians, from their shares in the rows if these are given."""
+        reg, begin = self.reg_covar, {}
         if c == 1:
             mean = rows.mean(axis=0)
             covariance = (rows - mean).T @ (rows - mean) / len(rows)
             return _gaussian(mean, covariance, reg), True
+        if shares is not None:
+            weights, means, factors = _maximised(rows, shares, reg)
+            begin = {
+                "init_params": "random_from_data",  # which is quick, and not used
+                "weights_init": weights / weights.sum(),
+                "means_init": means,
+                "precisions_init": factors @ factors.transpose(0, 2, 1),
+            }
         model = slow("sklearn.mixture").GaussianMixture(
-            c, reg_covar=reg, max_iter=self.most_iterations, random_state=seed
+            c, reg_covar=reg, max_iter=self.most_iterations, random_state=seed, **begin
         )
         with warnings.catch_warnings():
             # Too few distinct rows or iterations: `converged_` says so, not a warning.
@@ -439,6 +467,20 @@ def _gaussian(mean: FloatArray, covariance: FloatArray, reg: float) -> FittedGau
     r = len(mean)
     factor = _factor(covariance + reg * np.eye(r))
     return FittedGaussians(np.ones(1), mean[None], factor[None])
+
+
+def _maximised(
+    rows: FloatArray, shares: FloatArray, reg: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return weights, means and factors of Gaussians by their shares in the rows."""
+    counts = shares.sum(axis=0) + 10.0 * np.finfo(np.float64).eps
+    means = (shares.T @ rows) / counts[:, None]
+    factors = np.empty((len(means), rows.shape[1], rows.shape[1]))
+    for j, mean in enumerate(means):
+        centred = rows - mean
+        spread = (shares[:, j, None] * centred).T @ centred / counts[j]
+        factors[j] = _factor(spread + reg * np.eye(rows.shape[1]))
+    return counts / len(rows), means, factors
 
 
 def _factor(covariance: FloatArray) -> FloatArray:

@@ -434,7 +434,7 @@ def _score_fold(core: Core, X: FloatArray, fold: CoreFold, members: Members) -> 
     models: Members = []
     for name, member in members:
         with _noted(errors, name):
-            model = clone(member).fit_gram(part)
+            model = member.fit_fold(part, core.gram(X))
             if len(test):
                 scores[name][: len(test)] = model.score_query(query)
             models.append((name, model))

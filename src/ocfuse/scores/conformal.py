@@ -101,10 +101,10 @@ class Certificate:
                 f"{_percent(self.mean)} on average; for this model not known, as neighbouring rows "
                 "of one run are alike"
             )
-        nearly = "" if self.is_exact else " (nearly: exact after calibrate)"
+        nearly = ", if fresh rows score like held-out ones (sure after calibrate)"
         return (
             f"{_percent(self.mean)} on average; with {100 * self.confidence:g} % confidence at "
-            f"most {_percent(self.at_most)} for this model{nearly}"
+            f"most {_percent(self.at_most)} for this model{'' if self.is_exact else nearly}"
         )
 
 

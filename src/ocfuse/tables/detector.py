@@ -337,9 +337,10 @@ class TableDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         pandas.DataFrame
             Columns: file, id, time and those of `by`, if there are such columns; "score", higher
             is more normal; "p_value", how rarely a normal row scores this low; "is_anomaly",
-            true, false, or missing without a score; and if the model has limits, "rule", the limits that the row
-            breaks, which make it an anomaly whatever its score. The index is that of `frame`. A
-            gap in a column that had none in training takes the value of the nearest training rows.
+            true, false, or missing without a score; and if the model has limits, "rule", the
+            limits that the row breaks, which make it an anomaly whatever its score. The index is
+            that of `frame`. A gap in a column that had none in training takes the value of the
+            nearest training rows.
             P-values are then larger on average, and a warning says so.
         """
         check_is_fitted(self, "detector_")
