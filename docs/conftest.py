@@ -21,6 +21,8 @@ collect_ignore = [
     for page in HERE.glob(f"{folder}/*.md")
     if "```console" in _text(page)
 ]
+#: What `make docs` writes beside the pages.
+collect_ignore_glob = ["gallery/*", "generated/*"]
 
 
 @pytest.fixture(autouse=True)

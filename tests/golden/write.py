@@ -97,7 +97,9 @@ def write_models(number: int, models: dict[str, bytes]) -> int:
             n_new += 1
     for path in set(folder.glob("*.ocf.gz")) - {model_path(folder, name) for name in models}:
         path.unlink()
-    write_answers(recorded, {name: answers[name] for name in models})
+    kept = {name: answers[name] for name in models}
+    if n_new or kept.keys() != answers.keys():  # else they stay those of the machine that wrote them
+        write_answers(recorded, kept)
     return n_new
 
 

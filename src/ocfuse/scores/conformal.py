@@ -84,8 +84,8 @@ class Certificate:
         Probability that the true rate is at most `rate`; NaN if it is unknown.
     is_exact : bool
         Whether this holds exactly: the detector has not seen the rows of the scores, as after
-        `calibrate`. After `fit` it holds approximately: each score is from a fold's detector,
-        which differs slightly from the final one.
+        `calibrate`. After `fit` each score is from a fold's detector, which differs slightly from
+        the final one: the confidence is somewhat lower than stated.
     """
 
     rate: float
