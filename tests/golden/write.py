@@ -98,7 +98,7 @@ def write_models(number: int, models: dict[str, bytes]) -> int:
     for path in set(folder.glob("*.ocf.gz")) - {model_path(folder, name) for name in models}:
         path.unlink()
     kept = {name: answers[name] for name in models}
-    if n_new or kept.keys() != answers.keys():  # else they stay those of the machine that wrote them
+    if n_new or kept.keys() != answers.keys():  # else they stay those of another machine
         write_answers(recorded, kept)
     return n_new
 
