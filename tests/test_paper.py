@@ -54,7 +54,9 @@ def test_scores_are_those_of_the_row_of_the_tables(protocol, name, settings):
     assert detector.pool_.names_ == model.choices["members"]
     assert (detector.p_, detector.rho_) == (model.choices["p"], model.choices["rho"])
     found = detector.score_samples(X[[*split.test, *split.test_anomalies]])
-    np.testing.assert_allclose(found, model.score(context.trial.test), rtol=1e-7, atol=1e-9)
+    # Frank-Wolfe stops at a gap: what is rounded otherwise before shows after it
+    exactly = {"rtol": 1e-7, "atol": 1e-9} if "solver" not in settings else {"rtol": 1e-4}
+    np.testing.assert_allclose(found, model.score(context.trial.test), **exactly)
     words = {"rpau": "RPAU", "pseudo-negatives": "pseudo-negative", "labels": "Non-pure"}
     for rule in ("Sum rule", "Min rule", "Single-best"):
         beside = SYSTEMS[protocol][f"{rule} {words[detector.criterion_]}"]
