@@ -56,7 +56,7 @@ def line(tmp_path_factory):
         model = StreamTable(StreamDetector(light, windows=(5,))).fit(frame)
     model.save(folder / "pump.ocf")
     store = EventStore(folder / "events.db")
-    for i in range(4):
+    for i in range(8):
         store.judge(record(store, model, run(50 + i, both=3.0)), "false alarm", "Ada")
         store.judge(record(store, model, run(60 + i, current=2.0)), "real", "Ada")
     store.judge(record(store, model, run(70, current=2.0)), "unknown", "Ada")
@@ -90,13 +90,13 @@ def test_verdicts_are_learned_and_told_on_held_out_events(line, fit, tmp_path, m
     code, text, err = fit(tmp_path / "new.ocf", "--json")
     assert code == 0, err
     told = json.loads(text)
-    assert told["without_rows"] == [10]
+    assert told["without_rows"] == [18]
     counts = told["held_out"]
-    assert counts["false_alarms"]["events"] == counts["real"]["events"] == 4
+    assert counts["false_alarms"]["events"] == counts["real"]["events"] == 8
     assert counts["false_alarms"]["quiet_before"] == 0
     assert counts["false_alarms"]["quiet_after"] > 0
-    assert counts["real"]["alarm_before"] == counts["real"]["alarm_after"] == 4
-    assert load(tmp_path / "new.ocf").card_["verdicts"] == {"real": 4, "false alarm": 4}
+    assert counts["real"]["alarm_before"] == counts["real"]["alarm_after"] == 8
+    assert load(tmp_path / "new.ocf").card_["verdicts"] == {"real": 8, "false alarm": 8}
     assert (checksum(line / "events.db"), checksum(line / "pump.ocf")) == before
     code, _, err = fit(tmp_path / "new.ocf")
     assert code in (2, 3)

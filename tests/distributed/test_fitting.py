@@ -85,7 +85,7 @@ def test_who_interrupts_takes_back_what_is_not_done(client, folder, tmp_path, mo
     with pytest.raises(KeyboardInterrupt), show_progress(interrupt):
         fit(make_model(members, ignore=("file", "part")), folder, client=client, rows=100)
     gate.touch()
-    assert len(taken_back) == 5
+    assert 1 <= len(taken_back) <= 5  # those that were begun by then
     assert {future.status for future in taken_back} == {"cancelled"}
 
 

@@ -388,28 +388,25 @@ class GMM(BaseDetector):
     def _mixture(self, rows: FloatArray, seed: int, X: FloatArray) -> tuple[FittedGaussians, bool]:
         """Fit as many Gaussians as asked for, or as suit; return also whether that converged."""
         most = max(1, len(rows) // 2)
-        start = self._start
-        if start is not None and start.n_components_ <= most:
-            theirs, _ = start.subspace_.split((X - start.reference_.centre) / start.unit_)
-            shares, _ = start.mixture_.shares(theirs)
-            return self._mixture_of(start.n_components_, rows, seed, shares)
         if self.n_components is not None:
-            return self._mixture_of(min(self.n_components, most), rows, seed)
+            return self._mixture_of(min(self.n_components, most), rows, seed, X)
         counts = range(1, min(self.max_components, most) + 1)
-        tried = [self._mixture_of(c, rows, seed) for c in counts]
+        tried = [self._mixture_of(c, rows, seed, X) for c in counts]
         return min(tried, key=lambda fit: fit[0].criterion(rows))
 
     def _mixture_of(
-        self, c: int, rows: FloatArray, seed: int, shares: FloatArray | None = None
+        self, c: int, rows: FloatArray, seed: int, X: FloatArray
     ) -> tuple[FittedGaussians, bool]:
-        """Fit so many Gaussians, from their shares in the rows if these are given."""
+        """Fit so many Gaussians; of a fold, from where those of all rows ended."""
         reg, begin = self.reg_covar, {}
         if c == 1:
             mean = rows.mean(axis=0)
             covariance = (rows - mean).T @ (rows - mean) / len(rows)
             return _gaussian(mean, covariance, reg), True
-        if shares is not None:
-            weights, means, factors = _maximised(rows, shares, reg)
+        start = self._start
+        if start is not None and start.n_components_ == c:
+            theirs, _ = start.subspace_.split((X - start.reference_.centre) / start.unit_)
+            weights, means, factors = _maximised(rows, start.mixture_.shares(theirs)[0], reg)
             begin = {
                 "init_params": "random_from_data",  # which is quick, and not used
                 "weights_init": weights / weights.sum(),
