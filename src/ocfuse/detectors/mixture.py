@@ -209,7 +209,9 @@ class GMM(BaseDetector):
     deviations from the subspace lower the score too, and 10,000 columns take little more time than
     a principal component analysis.
 
-    Out-of-fold scores are computed with folds. For one Gaussian there are short cuts: with more
+    Out-of-fold scores are computed with folds. Several Gaussians may converge to different
+    optima, so in each fold they start from those of all rows; held-out scores then belong to the
+    same optimum as the detector. For one Gaussian there are short cuts: with more
     than 2,000 rows the sums of a fold are subtracted from those of all rows, and with at most 256
     columns and at least 30 rows per column a row is left out in closed form.
 
