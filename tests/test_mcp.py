@@ -175,6 +175,30 @@ def test_refusals_are_those_of_the_command(server, folder):
 
 
 @pytest.mark.slow
+def test_rows_are_compared_with_their_group_and_limits_alarm(server, folder):
+    rows = plant(200, seed=5).assign(line=["a", "b"] * 100)
+    rows.loc[rows["line"] == "b", "temperature"] += 500
+    rows.to_csv(folder / "lines.csv", index=False)
+    new = rows[:4].copy()
+    new.loc[0, "temperature"] += 500  # as in the other line
+    new.to_csv(folder / "later.csv", index=False)
+    given = {"data": "lines.csv", "out": "lines.ocf", "members": "light", "id": "part"}
+    context = {"by": ["line"], "high": ["temperature"], "above": ["temperature=2000"]}
+    fitted, scored = map(
+        answer_of,
+        asked(
+            server,
+            ("fit", given | context),
+            ("score", {"model": "lines.ocf", "data": "later.csv", "worst": 1}),
+        ),
+    )
+    kinds = {column["name"]: column["kind"] for column in fitted["columns"]}
+    assert kinds["line"] == "by"
+    assert scored["worst"][0]["row"] == 0
+    assert scored["worst"][0]["is_anomaly"]
+
+
+@pytest.mark.slow
 def test_compare_by_labels(server, folder):
     bad = plant(30, seed=4).assign(state="bad")
     table = pd.concat([plant(120, seed=3).assign(state="ok"), bad])

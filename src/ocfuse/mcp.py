@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from ocfuse import __version__
 from ocfuse.exceptions import InvalidInputError, OcfuseError
@@ -218,6 +218,29 @@ class Tools:
         group: Group = None,
         id: Annotated[str | None, Field(description="Column that names the rows.")] = None,
         time: Annotated[str | None, Field(description="Column with the times of rows.")] = None,
+        by: Annotated[
+            list[str] | None,
+            Field(
+                description="Columns that name what a row belongs to, such as machine, the widest "
+                "first: numbers are compared with the usual values of the same machine."
+            ),
+        ] = None,
+        season: Annotated[
+            list[Literal["day", "week", "month", "year"]] | None,
+            Field(description="Compare numbers with the usual values at the same time of these."),
+        ] = None,
+        high: Annotated[
+            list[str] | None, Field(description="Columns where only high values are bad.")
+        ] = None,
+        low: Annotated[
+            list[str] | None, Field(description="Columns where only low values are bad.")
+        ] = None,
+        above: Annotated[
+            list[str] | None, Field(description="Always alarm above a value, such as temp=90.")
+        ] = None,
+        below: Annotated[
+            list[str] | None, Field(description="Always alarm below a value, such as level=2.")
+        ] = None,
     ) -> Answer:
         """Learn what is normal from the rows of a table, and write a model.
 
@@ -233,6 +256,12 @@ class Tools:
             "group": group,
             "id": id,
             "time": time,
+            "by": by,
+            "season": season,
+            "high": high,
+            "low": low,
+            "above": above,
+            "below": below,
         }
         return _shorter(await _run("fit", [self.folders.existing(data)], flags))
 
