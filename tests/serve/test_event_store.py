@@ -795,6 +795,15 @@ def test_others_are_told_over_a_restart_and_what_is_said_of_events_tells_nothing
     assert told[0]["threshold"] == 0.0
 
 
+def test_who_listens_is_told_of_an_interruption():
+    store, told = EventStore(None), []
+    store.begin(sample("pump", "line", 10.0, -1.0))
+    store.listen(lambda: told.append(store.change))
+    store.interrupt()
+    assert told == [store.change]
+    store.close()
+
+
 verdicts = st.lists(st.sampled_from(["acknowledge", "comment", *VERDICTS]), max_size=8)
 
 

@@ -66,10 +66,10 @@ def test_a_new_model_is_written_beside_the_old_one_and_told(plant, monkeypatch):
         assert client.post("/v1/learn", json=ORDER).status_code == 409
         found = wait_for(client)
     assert found["state"] == "done", found
-    assert "Real events: 4 of 4 alarm, before 4" in found["text"]
+    assert "Real events: 8 of 8 alarm, before 8" in found["text"]
     assert "pump-new.ocf is written, and pump.ocf is served as before" in found["text"]
     assert str(plant) not in found["text"]
-    assert load(plant / "pump-new.ocf").card_["verdicts"] == {"real": 4, "false alarm": 4}
+    assert load(plant / "pump-new.ocf").card_["verdicts"] == {"real": 8, "false alarm": 8}
     assert hashlib.sha256((plant / "pump.ocf").read_bytes()).digest() == before
 
 
@@ -121,7 +121,7 @@ def test_the_button_of_the_page_learns(plant, monkeypatch):
         page.set_default_timeout(60_000)
         page.goto(f"http://{running.address}/")
         page.locator("#who").fill("Ada")
-        page.get_by_role("button", name="Learn from 8 verdicts").click()
+        page.get_by_role("button", name="Learn from 16 verdicts").click()
         page.locator("#learn", has_text="Learned (Ada, ").wait_for()
         text = page.locator("#learn").inner_text()
         assert "False alarms: 3 of 4 quiet, before 0. Real events: 4 of 4 alarm" in text

@@ -182,6 +182,10 @@ class EventStore:
 
     def interrupt(self) -> None:
         """Interrupt what is open, but for silences: nobody watches any more."""
+        self._interrupt_open()
+        self._notify()
+
+    def _interrupt_open(self) -> None:
         with self._lock:
             for event in list(self._open.values()):
                 if event.kind != SILENT:
@@ -192,7 +196,7 @@ class EventStore:
         with self._lock:
             if self.is_closed:
                 return
-            self.interrupt()
+            self._interrupt_open()
             self._retry_at = 0.0
             self._write()
             if self._failure is not None:
