@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from benchmarks.serve.screens import N_AFTER, N_BEFORE, fitted, rows_of, serving
+from benchmarks.serve.screens import N_AFTER, N_BEFORE, fitted, play, rows_of, serving
 from ocfuse.serve import Settings, create_app
 from ocfuse.serve.dashboard import FILES, DashboardConnection
 
@@ -79,25 +79,13 @@ def record(model: Path) -> dict[str, Any]:
             lookers = [Looker(address, clock, source) for source in sources]
             for looker in lookers:
                 looker.start()
-            clients = {
-                name: connect(f"ws://{address}/v1/stream?stream={name}", legacy=True)
-                for name in lines
-            }
-            for client in clients.values():
-                client.recv()
-            for i in range(N_BEFORE + N_AFTER):
-                clock["now"] = begin + i
-                for name, client in clients.items():
-                    client.send(json.dumps({"row": lines[name][i], "time": begin + i}))
-                for client in clients.values():
-                    client.recv()
-                time.sleep(0.08)  # pages are told in this time
+            clients = play(address, lines, clock, pause=0.08)  # pages are told in this time
             end = clock["now"]
             for looker in lookers:
                 looker.look_again()
             time.sleep(Looker.patience)
-            for looker in lookers:
-                looker.socket.close()
+            for socket in (*(looker.socket for looker in lookers), *clients.values()):
+                socket.close()
     finally:
         DashboardConnection.seconds = kept
         service.close()

@@ -9,7 +9,7 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -83,24 +83,34 @@ def serving(service: Service) -> Iterator[str]:
         thread.join()
 
 
-def feed(service: Service, address: str) -> dict[str, ClientConnection]:
-    """Send all rows, a second of the made-up clock apart; return the connections."""
-    lines = {name: rows_of(*about) for name, about in LINE.items()}
+def play(
+    address: str, lines: Mapping[str, Sequence[Any]], clock: dict[str, float], pause: float = 0.0
+) -> dict[str, ClientConnection]:
+    """Send the rows of all lines, a second of the clock apart; return the connections."""
     clients = {
         name: connect(f"ws://{address}/v1/stream?stream={name}", legacy=True) for name in lines
     }
-    begin = time.time() - N_BEFORE - N_AFTER
-    clock = {"now": begin}
-    service.overview.now = lambda: clock["now"]  # type: ignore[method-assign]
-    service.live.most = 100_000  # samples come much faster than they would
     for client in clients.values():
         client.recv()
+    begin = clock["now"]
     for i in range(N_BEFORE + N_AFTER):
         clock["now"] = begin + i
         for name, client in clients.items():
             client.send(json.dumps({"row": lines[name][i], "time": begin + i}))
         for client in clients.values():
             client.recv()
+        time.sleep(pause)
+    return clients
+
+
+def feed(service: Service, address: str) -> dict[str, ClientConnection]:
+    """Send all rows, a second of the made-up clock apart; return the connections."""
+    lines = {name: rows_of(*about) for name, about in LINE.items()}
+    begin = time.time() - N_BEFORE - N_AFTER
+    clock = {"now": begin}
+    service.overview.now = lambda: clock["now"]  # type: ignore[method-assign]
+    service.live.most = 100_000  # samples come much faster than they would
+    clients = play(address, lines, clock)
     offset = clock["now"] - time.time()
     service.overview.now = lambda: time.time() + offset  # type: ignore[method-assign]
     return clients

@@ -428,13 +428,14 @@ def _score_fold(core: Core, X: FloatArray, fold: CoreFold, members: Members) -> 
             "While a fold of groups is held out, no row is left to learn from. Use more rows, "
             "a larger max_samples if it is set, or a smaller purge if there is one."
         )
-    part, query = core.gram(X).fold(train, test)
+    gram = core.gram(X)
+    part, query = gram.fold(train, test)
     scores = {name: np.empty(len(test) + len(outside)) for name, _ in members}
     errors: dict[str, Exception] = {}
     models: Members = []
     for name, member in members:
         with _noted(errors, name):
-            model = member.fit_fold(part, core.gram(X))
+            model = member.fit_fold(part, gram)
             if len(test):
                 scores[name][: len(test)] = model.score_query(query)
             models.append((name, model))
