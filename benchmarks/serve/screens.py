@@ -93,10 +93,10 @@ def play(
     for client in clients.values():
         client.recv()
     begin = clock["now"]
-    for i in range(N_BEFORE + N_AFTER):
+    for i, rows in enumerate(zip(*lines.values(), strict=True)):
         clock["now"] = begin + i
-        for name, client in clients.items():
-            client.send(json.dumps({"row": lines[name][i], "time": begin + i}))
+        for client, row in zip(clients.values(), rows, strict=True):
+            client.send(json.dumps({"row": row, "time": begin + i}))
         for client in clients.values():
             client.recv()
         time.sleep(pause)
