@@ -1,6 +1,7 @@
-"""Requests to an application without a server, and connections with patience to one with."""
+"""Requests to an application without a server, and patience with one that has a server."""
 
 import asyncio
+import time
 from functools import partial
 
 import httpx
@@ -43,6 +44,14 @@ def refusal(answer, status):
     assert ".py" not in answer.text
     assert "/tmp" not in answer.text
     return content["error"]["code"]
+
+
+def wait_until(is_true):
+    """Wait for what another thread or process does in its own time."""
+    end = time.monotonic() + 60
+    while not is_true():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def rows(n=3, seed=5):

@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import re
-import time
 from pathlib import Path
 
 import httpx
@@ -16,7 +15,7 @@ from ocfuse.serve.dashboard import FILES, DashboardConnection, Viewers
 from ocfuse.serve.errors import CloseCode
 from ocfuse.serve.event_rows import packed
 from ocfuse.serve.settings import Settings
-from tests.serve.asking import connect
+from tests.serve.asking import connect, wait_until
 from tests.serve.looking import PNG, TOKEN, Running, Watched
 
 
@@ -75,13 +74,6 @@ def closed_with(socket):
     with pytest.raises(ConnectionClosed) as closed:
         receive(socket, "never")
     return closed.value.rcvd.code
-
-
-def wait_for(condition):
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def told(socket, known, until):
@@ -448,7 +440,7 @@ def test_viewers_are_counted_and_forgotten(look_on, watched, monkeypatch):
         with look_on() as second:
             hello(second)
             assert closed_with(second) == CloseCode.TRY_LATER
-    wait_for(lambda: not watched.live.has_viewers)
+    wait_until(lambda: not watched.live.has_viewers)
     with look_on() as socket:
         hello(socket)
         receive(socket, "welcome")

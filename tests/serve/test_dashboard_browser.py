@@ -18,7 +18,7 @@ import pytest
 from ocfuse.serve.database import Choice
 from ocfuse.serve.event_store import EventStore
 from ocfuse.serve.samples import Sample
-from tests.serve.asking import connect, get
+from tests.serve.asking import connect, get, wait_until
 from tests.serve.looking import PNG, TOKEN, Running, Watched
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
@@ -242,6 +242,10 @@ def score(stream, **changes):
     return answer
 
 
+def events_of(service):
+    return get(f"http://127.0.0.1:{service.port}/v1/events").json()["events"]
+
+
 def test_nothing_is_lost_when_the_service_is_killed(service, browser):
     service.start()
     page = browser.new_page()
@@ -281,8 +285,9 @@ def test_nothing_is_lost_when_the_service_is_killed(service, browser):
             in_state(page, "interrupted")  # though samples come, and are normal
             page.get_by_role("button", name="Acknowledge all").click()
             in_state(page, "normal")
-        listed = get(f"http://127.0.0.1:{service.port}/v1/events").json()
-        assert shown_ids(page) == [event["id"] for event in listed["events"]]
+        wait_until(lambda: events_of(service)[0]["n_rows"] == 2)  # kept when the stream has ended
+        listed = events_of(service)
+        assert shown_ids(page) == [event["id"] for event in listed]
         assert {first["event"], left_open, *missed, late} == set(shown_ids(page))
         states = dict(zip(shown_ids(page), page.locator(".badge").all_inner_texts(), strict=True))
         assert states[left_open] == "interrupted"
@@ -296,7 +301,7 @@ def test_nothing_is_lost_when_the_service_is_killed(service, browser):
         page.close()
         service.stop()
     store = EventStore(service.events)
-    assert [event.as_json() for event in store.list()] == listed["events"]
+    assert [event.as_json() for event in store.list()] == listed
     store.close()
 
 

@@ -29,6 +29,7 @@ from ocfuse.serve.samples import Sample
 from ocfuse.serve.telemetry import JsonLines
 from ocfuse.tables.cells import no_formula
 from tests.hook import Hook
+from tests.serve.asking import wait_until
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"picture"
 JPEG = b"\xff\xd8\xff" + b"another"
@@ -405,13 +406,6 @@ def full(store):
     return lambda: store._database.connection.execute("PRAGMA max_page_count = 1000000")
 
 
-def wait_for(condition):
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
 def test_a_full_disk_keeps_events_in_memory_until_there_is_room(
     store, full, tmp_path, monkeypatch, caplog
 ):
@@ -428,7 +422,7 @@ def test_a_full_disk_keeps_events_in_memory_until_there_is_room(
     assert store.thumbnail(ids[-1]) == ("image/png", picture)
     assert "".join(store.csv()).count("\n") == 31
     full()
-    wait_for(lambda: store.trouble is None)
+    wait_until(lambda: store.trouble is None)
     assert "written to their file again" in caplog.text
     assert store.list() == known
     store.close()
@@ -461,7 +455,7 @@ def test_events_are_written_though_one_failed_while_the_next_attempt_was_due(
     with store._lock:
         store._retry_at = time.monotonic() + 3600  # as of a failure while the timer was waiting
         full()
-    wait_for(lambda: store.trouble is None)
+    wait_until(lambda: store.trouble is None)
 
 
 def test_memory_for_events_is_bounded(store, full, monkeypatch):
@@ -487,7 +481,7 @@ def test_another_program_that_locks_the_file(store, tmp_path, monkeypatch):
     assert "locked" in store.trouble
     other.execute("ROLLBACK")
     other.close()
-    wait_for(lambda: store.trouble is None)
+    wait_until(lambda: store.trouble is None)
     assert store.get(event).state == "ended"
 
 

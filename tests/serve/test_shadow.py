@@ -12,10 +12,10 @@ from ocfuse.serve.app import create_app
 from ocfuse.serve.settings import Settings, paths_by_model
 from ocfuse.serve.shadow import ShadowStream
 from ocfuse.serve.stream import JudgedRow
-from tests.serve.asking import connect
+from tests.serve.asking import connect, wait_until
 from tests.serve.conftest import sensors
 from tests.serve.looking import Running
-from tests.serve.test_stream import NORMAL, ODD, tell, wait_until
+from tests.serve.test_stream import NORMAL, ODD, tell
 
 
 @pytest.fixture(scope="module")
