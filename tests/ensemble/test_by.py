@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from ocfuse import FeatureEncoder, FusedDetector, load
+from ocfuse.ensemble.report import report_data
 from ocfuse.exceptions import (
     CellsWarning,
     CopiedRowsWarning,
@@ -121,6 +122,30 @@ def test_a_new_machine_is_judged_by_all_and_said_so(detector):
         assert (detector.predict(rows) < 0).all()
 
 
+@pytest.mark.parametrize("is_skewed", [False, True])
+def test_the_false_alarm_rate_about_holds_for_new_machines(is_skewed):
+    rates = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+
+        def machines(prefix, n_machines, n, rng=rng):
+            level = rng.normal(size=n_machines)
+            level = np.exp(1.5 * level + 5.0) if is_skewed else 3.0 * level
+            spread = 0.1 * level if is_skewed else np.ones(n_machines)
+            at = np.repeat(np.arange(n_machines), n)
+            values = level[at] + spread[at] * rng.normal(size=len(at))
+            names = [f"{prefix}{i}" for i in at]
+            return pd.DataFrame(
+                {"machine": names, "flow": values, "other": rng.normal(size=len(at))}
+            )
+
+        known = FusedDetector("light", by="machine", random_state=0).fit(machines("a", 100, 20))
+        with pytest.warns(CellsWarning):
+            rates.append((known.predict(machines("b", 400, 3)) < 0).mean())
+    assert np.mean(rates) < 0.09
+    assert np.mean(rates) > 0.02
+
+
 def test_a_gap_in_the_group_is_judged_by_all_too(detector):
     rows, _ = rows_of_machines(1, 3)
     rows["machine"] = None
@@ -175,6 +200,25 @@ def test_a_report_counts_alarms_by_group(detector):
     assert first.count(">20<") == 2
     assert "100 %" in first
     assert "measured by machine: 40 groups of 20 rows" in page
+
+
+def test_a_report_of_the_training_rows_counts_held_out_alarms_by_group(detector):
+    rows, _ = rows_of_machines(20, 1)
+    found = report_data(detector, rows, title="").by_group
+    held_out = detector.training_scores_ < detector.offset_
+    assert sum(group.n_alarms for group in found) == held_out.sum()
+    assert held_out.sum() > (detector.predict(rows) < 0).sum()
+
+
+def test_a_report_says_how_many_groups_have_more_alarms_than_by_chance(detector):
+    rows, spread = rows_of_machines(20, 6)
+    before = report_data(detector, rows, title="").n_groups_above
+    assert before <= 2  # of 40, one in 100 each
+    theirs = rows["machine"].isin(["m7", "m9", "m11"])
+    rows.loc[theirs, "flow"] += 30.0 * spread[theirs, 0]
+    after = report_data(detector, rows, title="").n_groups_above
+    assert after == before + 3
+    assert f"as high as {after} groups of 40 have" in detector.report(rows).html
 
 
 def test_a_report_without_groups_has_no_table_of_them():

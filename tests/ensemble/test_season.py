@@ -135,6 +135,29 @@ def test_groups_and_seasons_together():
     assert f"for machine {row['machine'].iloc[0]} at 12:00" in words
 
 
+def test_new_groups_have_the_season_of_all_whatever_their_level():
+    def sites(prefix, n_sites, days, seed):
+        rng = np.random.default_rng(seed)
+        when = pd.date_range("2026-02-02", periods=24 * days, freq="1h")
+        at = np.repeat(np.arange(n_sites), len(when))
+        wave = np.tile(5.0 * np.sin(when.hour * np.pi / 12), n_sites)
+        flow = 10.0 * rng.normal(size=n_sites)[at] + wave + rng.normal(size=len(at))
+        names = [f"{prefix}{i}" for i in at]
+        return pd.DataFrame({"machine": names, "when": np.tile(when, n_sites), "flow": flow})
+
+    model = detector_of(season="day", by="machine", false_alarm_rate=0.05)
+    model.fit(sites("a", 60, 14, 1))
+    rows = sites("b", 300, 1, 2)
+    with pytest.warns(CellsWarning):
+        is_alarm = model.predict(rows) < 0
+    assert 0.02 <= is_alarm.mean() <= 0.1
+    assert rates_by_hour(is_alarm, rows).max() <= 0.12
+    with pytest.warns(CellsWarning):
+        assert (model.predict(rows.assign(machine=None)) < 0).mean() == is_alarm.mean()
+    with pytest.warns(CellsWarning):
+        assert (model.predict(rows.assign(flow=rows["flow"] + 60.0)) < 0).all()
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [

@@ -255,15 +255,19 @@ def _remarks(detector: "FusedDetector", E: FloatArray) -> list[str]:
             "normal, as so many may be a rare mode. Rows like them raise no alarm: if they are "
             "anomalies, label them -1 or leave them out, and fit again."
         )
-    if len(E) == len(detector.training_scores_) and _are_learned(detector, E):
+    if _are_training_rows(detector, E):
+        by_group = " Alarms by group are those of held-out scores." if detector.encoder_.by_ else ""
         remarks.append(
             "These are the rows that the members learned from: they score higher than fresh rows."
+            f"{by_group}"
         )
     return remarks
 
 
-def _are_learned(detector: "FusedDetector", E: FloatArray) -> bool:
-    """Return whether encoded rows are those that were learned from."""
+def _are_training_rows(detector: "FusedDetector", E: FloatArray) -> bool:
+    """Return whether encoded rows are those of training."""
+    if len(E) != len(detector.training_scores_):
+        return False
     found, learned = E[detector.training_rows_], detector.training_
     if detector.encoder_.usual_ is None:
         return np.array_equal(found, learned)
@@ -310,12 +314,18 @@ def explanation(detector: "FusedDetector", trace: Trace) -> Explanation:
 
 
 def _by_group(detector: "FusedDetector", trace: Trace) -> list[GroupAlarms]:
-    """Count alarms by group, if numbers are measured from what is usual for it."""
+    """Count alarms by group, if numbers are measured from what is usual for it.
+
+    Rows of training count with their held-out scores, as those of the members that know them are
+    too high.
+    """
     encoder = detector.encoder_
     if not len(encoder.by_):
         return []
     names = encoder.groups_of(trace.X, encoder.read(trace.X))
-    return count_by_group(names, trace.score < detector.offset_)
+    is_known = _are_training_rows(detector, trace.encoded)
+    scores = detector.training_scores_ if is_known else trace.score
+    return count_by_group(names, scores < detector.offset_)
 
 
 def usual_facts(detector: "FusedDetector") -> dict[str, Any] | None:

@@ -186,6 +186,13 @@ class ReportData:
         return self.wanted_rate if self.offset == as_fitted else self.threshold_rate
 
     @property
+    def n_groups_above(self) -> int:
+        """Number of groups with more alarms than by chance in one of 100 at the stated rate."""
+        alarms = np.array([group.n_alarms for group in self.by_group])
+        rows = np.array([group.n_rows for group in self.by_group])
+        return int(np.sum(slow("scipy.stats").binom.sf(alarms - 1, rows, self.stated_rate) < 0.01))
+
+    @property
     def may_be_normal(self) -> NDArray[np.bool_]:
         """Which rows no label calls an anomaly."""
         n = len(self.scores)

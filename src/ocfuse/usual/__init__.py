@@ -67,18 +67,32 @@ class Usual:
         centre, spread = self.groups_.fit_held_out(whose, X, together)
         left = (X - centre) / spread
         if self.seasons is not None:
-            left = self.seasons.fit_measured(when, left)
+            left = self._fit_seasons(whose, when, X, left)
             for _ in range(N_ROUNDS if whose.shape[1] and self.seasons.count else 0):
                 # rows of a group may be of some hours only: centres are of what the time leaves
                 theirs, width = self.groups_.usual(whose)
-                middle, factor = self.seasons.usual(when)
-                apart = (X - theirs) / width - middle
-                rest = theirs + width * apart / factor
+                usual, unit = self.usual(whose, when)
+                rest = theirs + width * (X - usual) / unit
                 centre, spread = self.groups_.fit_held_out(whose, rest, together)
-                left = self.seasons.fit_measured(when, (X - centre) / spread)
+                left = self._fit_seasons(whose, when, X, (X - centre) / spread)
         measured: FloatArray = left * self.groups_.unit_
         self.low_, self.high_ = _middle(measured)
         return measured
+
+    def _fit_seasons(
+        self, whose: FloatArray, when: FloatArray, X: FloatArray, left: FloatArray
+    ) -> FloatArray:
+        """Learn seasons from the rows of known groups; return the deviations of all rows."""
+        assert self.seasons is not None
+        is_new = np.any(self.groups_.within(whose) != self.groups_.usual(whose)[1], axis=1)
+        if is_new.all() or not is_new.any():
+            return self.seasons.fit_measured(when, left)
+        # their levels are not known, and would hide what the time does
+        known = np.where(is_new[:, None], np.nan, left)
+        found = self.seasons.fit_measured(when, known)
+        centre, spread = self.usual(whose[is_new], when[is_new])
+        found[is_new] = (X[is_new] - centre) / spread
+        return found
 
     def measure(self, whose: FloatArray, when: FloatArray, X: FloatArray) -> FloatArray:
         """Return the deviations of numbers from the usual values of their rows."""
@@ -102,7 +116,10 @@ class Usual:
         if self.seasons is None:
             return centre, spread
         middle, factor = self.seasons.usual(when)
-        return centre + spread * middle, spread * factor
+        within = self.groups_.within(whose)
+        # how groups differ does not depend on the time
+        apart = np.sqrt(np.maximum(spread**2 - within**2, 0.0) + (within * factor) ** 2)
+        return centre + within * middle, np.where(within == spread, spread * factor, apart)
 
 
 def _middle(X: FloatArray) -> tuple[FloatArray, FloatArray]:

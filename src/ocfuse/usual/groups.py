@@ -19,7 +19,9 @@ usual. Spreads are drawn in the same way, on the scale of logarithms.
 
 **Groups with few rows, and new ones.** The uncertainty that is left is added to the spread, so
 that rows of all groups are, as far as can be known, equally far out. A row whose group is not
-known is judged by the wider group: its spread includes the variation between groups.
+known is judged by the wider group: its spread includes the variation between groups, so that 95 %
+of the groups of training would be usual, whatever their distribution (the quantile of conformal
+prediction, and of a t distribution for few groups).
 
 **Rows that this was learned from** are nearer to their centre than fresh ones. `fit_held_out` of
 `GroupLevels` measures each of them from what the other rows of its group say, in closed form, so
@@ -53,6 +55,8 @@ NEAREST_DISTANCE = 1.2815515655446004
 #: freedom that a group is thought to have.
 TAIL = 0.998
 LEAST_FREEDOM = 3.0
+#: New groups are expected between the lower and the upper quantile of this share.
+QUANTILE = 0.975
 #: Standard errors that a centre, and the logarithm of a variance, is drawn by at most.
 FARTHEST_CENTRE = 1.0
 FARTHEST_SPREAD = 2.0
@@ -199,7 +203,10 @@ class Shrinkage:
 def between_groups(
     values: FloatArray, variances: FloatArray, parent: IntArray, n_wider: int
 ) -> tuple[float, float]:
-    """Return the variance between groups of the same wider one, without odd groups and with."""
+    """Return the variance between groups of the same wider one, and that of new ones to expect.
+
+    The first is robust against odd groups; the second allows for them.
+    """
     is_known = ~np.isnan(values) & (variances < np.inf)
     x, v, at = values[is_known], variances[is_known], parent[is_known]
     middle, n_of = medians(x, at, n_wider)
@@ -220,7 +227,13 @@ def between_groups(
     robust = low
     most = 25.0 * (robust + v)
     with_odd = float(np.mean(np.minimum(squares, most) - v))
-    return robust, max(robust, with_odd)
+    n_found, n_free = len(squares), len(squares) - len(np.unique(at[several]))
+    few = stdtrit(max(n_free, LEAST_FREEDOM), QUANTILE) / ndtri(QUANTILE)
+    # of the distances of one more group, as many are below it as QUANTILE says
+    place = min(int(np.ceil((2.0 * QUANTILE - 1.0) * (n_found + 1))), n_found) - 1
+    farthest = float(np.partition(np.maximum(squares - v, 0.0), place)[place])
+    new = max(robust * few**2, with_odd * few**2, farthest / ndtri(QUANTILE) ** 2)
+    return robust, new
 
 
 def joined(
@@ -276,6 +289,8 @@ class GroupLevels:
         Number of training rows of each of the narrowest groups.
     centre_, spread_ : ndarray of shape (n_nodes, m)
         Centre and spread of all rows, then of the groups of each level.
+    within_ : ndarray of shape (n_nodes, m)
+        The same spread without the variation between groups, in which seasons are measured.
     unit_ : ndarray of shape (m,)
         Usual spread of a group.
     own_ : ndarray of shape (m,)
@@ -314,7 +329,8 @@ class GroupLevels:
         n_groups, m = len(self.keys_[-1]), X.shape[1]
         self.counts_ = np.bincount(place[place >= 0], minlength=n_groups)
         n_nodes = 1 + sum(map(len, self.keys_))
-        self.centre_, self.spread_ = np.zeros((n_nodes, m)), np.ones((n_nodes, m))
+        self.centre_ = np.zeros((n_nodes, m))
+        self.spread_, self.within_ = np.ones((2, n_nodes, m))
         self.unit_, self.own_ = np.ones((2, m))
         fitted = [self._fit_column(j, X[:, j], place, parents) for j in range(m)]
         centre, spread = self.usual(codes)
@@ -353,6 +369,10 @@ class GroupLevels:
         node = self.nodes(codes)
         return self.centre_[node], self.spread_[node]
 
+    def within(self, codes: FloatArray) -> FloatArray:
+        """Return the spread within the group of every row: less than `usual` says if it is new."""
+        return self.within_[self.nodes(codes)]
+
     def _number(self, codes: FloatArray) -> list[IntArray]:
         """Give the groups of every level numbers; return the wider group of each."""
         self.keys_: list[IntArray] = []
@@ -387,7 +407,7 @@ class GroupLevels:
             reach = reach_of_groups(np.abs(x - middle), one, count)
             near = np.clip(x, middle - reach, middle + reach)
             self.centre_[0, j], self.spread_[0, j] = near.mean(), near.std() or 1.0
-        self.unit_ = self.spread_[0]
+        self.unit_, self.within_ = self.spread_[0], self.spread_
         return self.usual(np.empty((len(X), 0)))
 
     def _fit_column(
@@ -400,9 +420,10 @@ class GroupLevels:
             there = x[present]
             self.centre_[:, j] = np.median(there) if len(there) else 0.0
             self.spread_[:, j] = self.unit_[j] = (there.std() if len(there) else 1.0) or 1.0
+            self.within_[:, j] = self.unit_[j]
             return None
         column = GroupColumn(x[rows], place[rows], parents)
-        self.centre_[:, j], self.spread_[:, j] = column.usual()
+        self.centre_[:, j], self.spread_[:, j], self.within_[:, j] = column.usual()
         self.unit_[j], self.own_[j] = column.unit, column.own
         return column
 
@@ -455,15 +476,17 @@ class GroupColumn:
         between, v = self.centres.between[-1], self.centres.variance[-1]
         return float(np.median(between / (between + v)))
 
-    def usual(self) -> tuple[FloatArray, FloatArray]:
-        """Return centres and spreads: of all, then of the groups of every level."""
+    def usual(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return centres, spreads and spreads within groups: of all, then of every level."""
         centres, spreads = self.centres, self.spreads
-        found = []
+        found, inner = [], []
         for level, (centre, spread) in enumerate(zip(centres.drawn, spreads.drawn, strict=True)):
             is_last = level == len(centres.drawn) - 1
             within = _tail_variance(spread) if is_last else _variance(spread, spreads.extra[level])
             found.append(np.sqrt(within + centre.variance + centres.extra[level]))
-        return np.concatenate([drawn.value for drawn in centres.drawn]), np.concatenate(found)
+            inner.append(found[-1] if is_last else np.sqrt(_variance(spread)))
+        values = [drawn.value for drawn in centres.drawn]
+        return np.concatenate(values), np.concatenate(found), np.concatenate(inner)
 
     def held_out(
         self, x: FloatArray, place: IntArray, run: IntArray
