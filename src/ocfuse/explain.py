@@ -34,8 +34,10 @@ class Judgement:
         Whether less than 5 % of normal rows have values as far out or as rare, and whether it is a
         category or a gap that no training row had.
     facts : dict
-        The same as numbers: "low" and "high" for numbers; for categories "share" of the normal
-        rows with this category, and "values", the shares of the most common ones.
+        The same as numbers: "low" and "high" for numbers, "of" for whom and when this range is, if
+        it is not for all, and "level", "low" or "high", of a number out of it; for categories
+        "share" of the normal rows with this category, and "values", the shares of the most common
+        ones.
     """
 
     usual: str
@@ -91,10 +93,17 @@ class Reading:
 
     @property
     def words(self) -> str:
-        """Value and usual values, such as "530, usually 0.4 to 6.1"."""
+        """Value and usual values, such as "530, usually 0.4 to 6.1".
+
+        A number that is unusual for its group or time is "high for machine 17, usually 4 to 6".
+        """
         if self.judgement is None:
             return self.value
         words = [f"usually {self.usual}" if self.usual else "", self.judgement.remark]
+        level, whose = (self.judgement.facts.get(name) for name in ("level", "of"))
+        if level:
+            usual = self.usual.removesuffix(f" {whose}")
+            words = [f"{level} {whose}", f"usually {usual}", self.judgement.remark]
         if self.is_unusual and not isinstance(self.cell, float):
             words.reverse()
         return ", ".join(filter(None, [self.value, *words]))
@@ -277,6 +286,8 @@ class UsualValues:
         elif cell < self.least[j] and side != "high":
             remark = "below all training rows"
         is_high, is_low = side != "low" and cell > of.high, side != "high" and cell < of.low
+        if of.whose and (is_high or is_low):
+            facts["level"] = "high" if is_high else "low"
         return Judgement(usual, remark, bool(is_high or is_low), False, facts)
 
     def is_new(self, j: int, cell: Any) -> bool:

@@ -58,7 +58,7 @@ def test_what_is_normal_at_six_is_found_at_noon(model, files, run_command):
     assert not scores["is_anomaly"][6]
     assert "at 12:00" in scores["why"][12]
     _, told, _ = run_command("explain", path, files / "today.csv", "--row", "12")
-    assert "load 130, usually" in told
+    assert "load 130, high at 12:00, usually" in told
     assert "at 12:00" in told
 
 

@@ -170,13 +170,14 @@ def test_an_explanation_says_what_is_usual_for_the_machine(detector):
     row = rows.iloc[[60]].copy()
     row["flow"] += 30.0 * spread[60, 0]
     reading = detector.explain(row).readings(0, 1)[0]
-    assert reading.words.endswith("for machine m3")
+    assert ", high for machine m3, usually " in reading.words
     theirs = rows[rows["machine"] == "m3"]["flow"]
     middle, width = theirs.median(), theirs.max() - theirs.min()
     low, high = reading.judgement.facts["low"], reading.judgement.facts["high"]
     assert low < middle < high
     assert 0.7 * width < high - low < 1.6 * width
     assert reading.judgement.facts["of"] == "for machine m3"
+    assert reading.judgement.facts["level"] == "high"
     assert "for machine m3" in detector.explain(row).reason()
 
 

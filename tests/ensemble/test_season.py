@@ -66,7 +66,7 @@ def test_what_is_normal_at_six_is_an_anomaly_at_noon_and_nothing_at_six_is_one_t
     )
     assert detector.predict(rows).tolist() == [1, -1, -1]
     reasons = [detector.explain(rows).reason(i) for i in (1, 2)]
-    assert reasons[0].startswith("flow 130, usually ")
+    assert reasons[0].startswith("flow 130, high at ")
     assert "at 00:10" in reasons[0]
     assert "at 06:10" in reasons[1]
 

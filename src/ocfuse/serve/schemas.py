@@ -144,8 +144,9 @@ class FeatureResult(BaseModel):
     cost: float | None
     is_unusual: bool | None = Field(description="Whether the value is unusual by itself.")
     usual: dict[str, Any] | None = Field(
-        description="Ends of the usual range (low, high), or the share of training rows with this "
-        "value and the most common values with theirs."
+        description="Ends of the usual range (low, high), whether the number is high or low for it "
+        "(level), and for whom and when it is (of); or the share of training rows with this value "
+        "and the most common values with theirs."
     )
     words: str
 
