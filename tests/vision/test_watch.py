@@ -22,7 +22,7 @@ from ocfuse.vision import (
     PictureDetector,
     open_frames,
 )
-from ocfuse.vision.fit import Stillness
+from ocfuse.vision.fit import N_STEPS, Stillness
 from ocfuse.vision.live import FrameQueue
 from ocfuse.vision.watch import FrameWatch, RepeatMonitor, Seen
 from tests.vision.cases import Blocks, runs
@@ -224,6 +224,45 @@ def test_pictures_that_stand_still_as_long_as_in_training_are_no_event():
     rests = Stillness.learn(frames_with(0.1, n=300, frozen=range(100, 200)))
     assert not repeats_of(RepeatMonitor(rests), frames_with(0.1, frozen=range(0, 60)))
     assert not repeats_of(RepeatMonitor(None), frames_with(0.0))
+
+
+def resting(n=150, rest=range(0), noise=0.1, speed=1.0, seed=3):
+    """Return the features of a scene that moves, and rests for a while, seen with noise."""
+    rng = np.random.default_rng(seed)
+    moves = [0.0 if i in rest else 1.0 for i in range(n)]
+    place = np.cumsum(moves)[:, None] * speed * 2.0 * np.pi / 10
+    circle = np.hstack([np.cos(place + j) for j in range(20)])
+    return 10 + circle + noise * rng.normal(size=(n, 20))
+
+
+def test_a_scene_that_hardly_moves_is_told_though_no_picture_repeats():
+    stillness = Stillness.learn(resting(300))
+    monitor = RepeatMonitor(stillness)
+    told = repeats_of(monitor, resting(rest=range(60, 110), seed=4))
+    (began, frame, since), (ended, _, of) = told
+    assert (began, ended) == ("begin", "end")
+    assert 60 <= since == of <= frame <= 60 + N_STEPS
+    assert not monitor.is_still
+    assert not repeats_of(RepeatMonitor(stillness), resting(seed=5))
+    # as slow as ever in training, and a scene that rests there, too
+    assert not repeats_of(RepeatMonitor(stillness), resting(speed=0.9, seed=6))
+    rests = Stillness.learn(resting(300, rest=range(100, 150)))
+    assert not repeats_of(RepeatMonitor(rests), resting(rest=range(60, 110), seed=4))
+
+
+def test_a_scene_that_hardly_moves_is_told_in_words():
+    rows = resting(rest=range(60, 110), seed=4)
+    monitor = RepeatMonitor(Stillness.learn(resting(300)))
+    found = []
+    for i, row in enumerate(rows):
+        seen = Seen(Frame(i, i / 30, np.zeros((1, 1, 3))), 0.0, {}, {"x": Features(row[None], {})})
+        found.append(monitor.take(seen))
+        assert monitor.is_on is False
+    begin, end = (one for one in found if one is not None)
+    assert (begin.kind, end.kind) == ("still", "still")
+    assert begin.text == f"the scene hardly moves since frame {begin.since.index}"
+    assert end.text == f"the picture moves again from frame {end.frame.index}"
+    assert end.n_frames == end.frame.index - begin.since.index
 
 
 def test_a_video_teaches_how_alike_frames_are(fitted):

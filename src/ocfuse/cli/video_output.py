@@ -325,6 +325,7 @@ class LiveView:
         state.append(f"   threshold {threshold:.2f}", "yellow")
         footer = f"{_where(seen)}   {count(self.watch.n_events, 'event')}   {self.pace()}"
         footer += "   camera repeats its picture" * self.watch.repeats.is_on
+        footer += "   scene hardly moves" * self.watch.repeats.is_still
         return Panel(
             Group(state, curve, self._members(seen), Text(footer, style="dim")),
             title=self.name,

@@ -95,7 +95,7 @@ class Summary:
 
     frames: int  # that were scored
     events: int
-    repeats: int  # times that the camera began to repeat its picture
+    repeats: int  # times that the camera began to repeat its picture, or the scene to rest
     dropped: int  # frames that came while older ones were scored
     skipped: int  # frames that could not be decoded
     stale: int  # frames that were scored after the source of the progress had ended
@@ -117,7 +117,7 @@ class Summary:
                 f"(p99 {self.p99_ms:.1f} ms)"
             )
         if self.repeats:
-            text += f", the camera repeated its picture {count(self.repeats, 'time')}"
+            text += f", the picture stood still {count(self.repeats, 'time')}"
         if self.skipped:
             text += f", {self.skipped:,} left out as damaged"
         if self.stale:
@@ -202,9 +202,9 @@ class Records:
         }
 
     def repeat(self, repeat: Repeat) -> dict[str, Any]:
-        """Return the record of a camera that repeats its picture, or ceases to."""
+        """Return the record of a camera that repeats its picture, or of a scene that rests."""
         return {
-            "kind": "repeat",
+            "kind": repeat.kind,
             "state": repeat.state,
             "frame": repeat.frame.index,
             "time": repeat.frame.time,

@@ -22,6 +22,9 @@ from ocfuse.vision.features import Features
 from ocfuse.vision.patches import PatchGaussian, PatchKNN, PatchMember, mean_map
 from ocfuse.vision.pooled import PooledMembers, pooled_detector
 
+#: Distances of frames that follow each other whose median says whether a scene moves, and the
+#: share of the lowest in training below which it hardly does.
+N_STEPS, SLOW = 31, 0.7
 #: Folds in which pictures are held out.
 N_FOLDS = 5
 #: Defects of each kind that are made up in pictures.
@@ -132,10 +135,14 @@ class Stillness:
     most : float
         Frames in a row that may repeat: twice as many as in training, and 10; inf if a tenth
         of training or more repeats, as of a scene that rests.
+    slow : float
+        A scene hardly moves if the median of 31 distances is lower: 0.7 times the lowest in
+        training, where such a scene is a rest that is longer than any.
     """
 
     distance: float
     most: float
+    slow: float = 0.0
 
     @classmethod
     def learn(cls, pooled: Any) -> "Stillness":
@@ -152,7 +159,11 @@ class Stillness:
         repeats = steps <= distance
         ends = np.flatnonzero(np.r_[True, ~repeats, True])
         longest = int(np.diff(ends).max()) - 1
-        return cls(distance, np.inf if repeats.mean() >= 0.1 else 2.0 * longest + 10.0)
+        most = np.inf if repeats.mean() >= 0.1 else 2.0 * longest + 10.0
+        if len(steps) < N_STEPS:
+            return cls(distance, most)
+        slowest = np.median(np.lib.stride_tricks.sliding_window_view(steps, N_STEPS), axis=1).min()
+        return cls(distance, most, SLOW * float(slowest))
 
 
 def frame_distance(one: Any, other: Any) -> float:

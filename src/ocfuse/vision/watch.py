@@ -16,7 +16,7 @@ from ocfuse.streaming.sensors import SensorEvent
 from ocfuse.vision.detector import PictureDetector
 from ocfuse.vision.explanation import PictureExplanation
 from ocfuse.vision.features import FeatureArray, Features
-from ocfuse.vision.fit import Stillness, frame_distance
+from ocfuse.vision.fit import N_STEPS, SLOW, Stillness, frame_distance
 from ocfuse.vision.frames import Frame
 from ocfuse.vision.together import SENSORS, SensorRows
 
@@ -75,7 +75,7 @@ class Alarm:
 
 @dataclass(frozen=True)
 class Repeat:
-    """Begin or end of a time in which a camera repeats the same picture.
+    """Begin or end of a time in which a camera repeats its picture, or the scene hardly moves.
 
     Parameters
     ----------
@@ -87,18 +87,24 @@ class Repeat:
         The first of the repeated frames.
     n_frames : int
         Number of frames that have repeated it so far.
+    kind : {"repeat", "still"}
+        Whether the same picture comes again, as from a camera that fails, or other pictures of a
+        scene that hardly moves.
     """
 
     state: str
     frame: Frame
     since: Frame
     n_frames: int
+    kind: str = "repeat"
 
     @property
     def text(self) -> str:
         """The begin or end as text."""
         if self.state == "end":
             return f"the picture moves again from frame {self.frame.index}"
+        if self.kind == "still":
+            return f"the scene hardly moves since frame {self.since.index}"
         return f"the camera repeats its picture since frame {self.since.index}"
 
 
@@ -117,7 +123,7 @@ class Moment:
     ended : Alarm or None
         The event that ended with this frame.
     repeat : Repeat or None
-        Begin or end of a repeated picture.
+        Begin or end of a repeated picture, or of a scene that hardly moves.
     failures : sequence of SensorEvent
         Sensors that fail or work again.
     """
@@ -131,7 +137,7 @@ class Moment:
 
 
 class RepeatMonitor:
-    """Notice when frames that follow each other are alike for longer than in training.
+    """Notice when frames that follow each other are more alike than in training.
 
     Parameters
     ----------
@@ -143,17 +149,53 @@ class RepeatMonitor:
         self.stillness = stillness
         self._first: Seen | None = None  # of those that are alike
         self._n_repeats = 0
+        self._last: Seen | None = None
+        self._steps: deque[tuple[float, Frame]] = deque(maxlen=N_STEPS)
+        self._still: Frame | None = None  # the first of a scene that hardly moves
 
     @property
     def is_on(self) -> bool:
         """The camera repeats its picture."""
         return self.stillness is not None and self._n_repeats > self.stillness.most
 
+    @property
+    def is_still(self) -> bool:
+        """The scene hardly moves."""
+        return self._still is not None
+
     def take(self, seen: Seen) -> Repeat | None:
         """Take the next frame; return what begins or ends with it."""
-        limits, first = self.stillness, self._first
-        if limits is None:
+        if self.stillness is None:
             return None
+        if self._last is not None:
+            frame = replace(seen.frame, image=np.empty((0, 0, 3), np.uint8))  # not kept
+            self._steps.append((frame_distance(*map(_pooled, (self._last, seen))), frame))
+        self._last = seen
+        repeat = self._repeated(seen, self.stillness)
+        # what ends or begins at the same frame is told with the next
+        return repeat if repeat is not None else self._rested(seen, self.stillness)
+
+    def _rested(self, seen: Seen, limits: Stillness) -> Repeat | None:
+        """Return the begin or end of a scene that hardly moves."""
+        steps = [step for step, _ in self._steps]
+        if len(steps) < N_STEPS:
+            return None
+        middle, since = float(np.median(steps)), self._still
+        if since is None:
+            # of a picture that repeats the other rule speaks
+            if self._n_repeats or not limits.distance < middle < limits.slow:
+                return None
+            self._still = next(frame for step, frame in self._steps if step < limits.slow)
+            return Repeat("begin", seen.frame, self._still, N_STEPS, "still")
+        if middle * SLOW < limits.slow:
+            return None
+        self._still = None
+        n = seen.frame.index - since.index
+        return Repeat("end", seen.frame, since, n, "still")
+
+    def _repeated(self, seen: Seen, limits: Stillness) -> Repeat | None:
+        """Return the begin or end of a repeated picture."""
+        first = self._first
         if first is None or frame_distance(*map(_pooled, (first, seen))) > limits.distance:
             n, self._first, self._n_repeats = self._n_repeats, seen, 0
             is_over = first is not None and n > limits.most
@@ -197,8 +239,8 @@ class FrameWatch:
     usual : float
         Usual score: the median of normal scores.
     n_events, n_repeats, n_failures : int
-        Number of events, of times that the camera began to repeat its picture, and of failures of
-        sensors.
+        Number of events, of times that the camera began to repeat its picture or the scene hardly
+        to move, and of failures of sensors.
     n_before : int
         Number of earlier events, after which events are numbered.
     explains_events : bool
