@@ -412,7 +412,7 @@ class Stream:
         # names that we give are given again after a restart, to others
         self._states = around.states if is_named and isinstance(self._feed, RunFeed) else None
         self._saved_at = -math.inf
-        self._goes_on = False
+        self._is_open = False  # an event, by the rows that have been judged
         self._seq = 0
         self._run: str | None = None
         self._event: int | None = None
@@ -631,8 +631,8 @@ class Stream:
             )
         whys = await self._whys(outcomes, alarms)
         samples = self._samples(items, outcomes, alarms, whys)
-        events = await self._recorded(items, samples)
-        of_all = zip(items, outcomes, samples, events, strict=True)
+        events = await self._recorded(items, samples, alarms)
+        of_all = zip(items, outcomes, samples, alarms, events, strict=True)
         answers = [await self._answer(*about) for about in of_all]
         for i, record in changes:
             await self._record_change(items[i], record)
@@ -700,8 +700,7 @@ class Stream:
         self._tracker = found.tracker_like(self._tracker)
         if self._slow is not None:
             self._slow.go_on_from(found.slow)
-        # its event was interrupted: the next row begins one
-        self._run, self._goes_on = found.run, self._tracker.is_on
+        self._run = found.run  # its event was interrupted: the next row begins one
         return True
 
     def _save(self) -> None:
@@ -746,11 +745,10 @@ class Stream:
         asked: dict[int, Scored] = {}
         is_on, last = self._event is not None, -1
         for i, (outcome, alarm) in enumerate(zip(outcomes, alarms, strict=True)):
-            if not isinstance(outcome, Scored):
-                continue
-            last = i
-            if alarm == "begin" or (is_on and outcome.score < self._lowest):
-                self._lowest, asked[i] = outcome.score, outcome
+            if isinstance(outcome, Scored):
+                last = i
+                if alarm == "begin" or (is_on and outcome.score < self._lowest):
+                    self._lowest, asked[i] = outcome.score, outcome
             is_on = alarm == "begin" or (is_on and alarm != "end")
         loop = asyncio.get_running_loop()
         if loop.time() - self._second >= 1.0:
@@ -773,12 +771,18 @@ class Stream:
         return dict(zip(asked, whys, strict=True))
 
     async def _answer(
-        self, item: Item, outcome: Outcome | None, sample: Sample | None, event: int | None
+        self,
+        item: Item,
+        outcome: Outcome | None,
+        sample: Sample | None,
+        alarm: str | None,
+        event: int | None,
     ) -> dict[str, Any]:
         about: dict[str, Any] = {"seq": item.seq}
         if item.id is not None:
             about["id"] = item.id
         if not isinstance(outcome, Scored):
+            about |= {} if alarm is None else {"alarm": alarm, "event": event}
             return {"type": "error", **about} | ({} if outcome is None else outcome.content)
         if outcome.sensors:
             await self._record_sensors(item, outcome.sensors)
@@ -790,7 +794,7 @@ class Stream:
             "p_value": finite(outcome.p_value),
             "is_anomaly": outcome.is_anomaly,
             **({} if outcome.rule is None else {"rule": outcome.rule}),
-            "alarm": None if sample is None else sample.alarm,
+            "alarm": alarm,
             "event": event,
             **({} if outcome.picture is None else {"place": outcome.picture.place}),
             **_begun(sample),
@@ -820,57 +824,70 @@ class Stream:
                 number=event,
             )
 
-    def _alarm(self, scored: Outcome | None) -> str | None:
-        """Return "begin" or "end" if the row begins or ends an event. No run shares one."""
-        if not isinstance(scored, Scored):
-            self._tracker.update(math.nan)
-            return None
-        was_on = self._tracker.is_on and not self._goes_on
-        if scored.run != self._run:
-            self._tracker.finish()
-            self._run = scored.run
-        before = self._tracker.is_on and not self._goes_on
-        # a row that breaks a limit is part of an event, whatever its score is
-        score = scored.score
-        if scored.rule is not None:
-            score = min(score, self._tracker.enter - 1.0)
+    def _alarm(self, outcome: Outcome | None) -> str | None:
+        """Return "begin" or "end" if the row begins or ends an event. No run shares one.
+
+        A row that is refused begins none; it ends one if too many rows have no score.
+        """
+        goes_on, score = self._is_open, math.nan
+        if isinstance(outcome, Scored):
+            score = outcome.score
+            if outcome.run != self._run:
+                self._tracker.finish()
+                self._run, goes_on = outcome.run, False
+            # a row that breaks a limit is part of an event, whatever its score is
+            if outcome.rule is not None:
+                score = min(score, self._tracker.enter - 1.0)
         self._tracker.update(score)
-        self._goes_on = False
-        if self._tracker.is_on:
-            return None if before else "begin"
-        return "end" if was_on else None
+        was_open = self._is_open
+        self._is_open = self._tracker.is_on and (was_open or isinstance(outcome, Scored))
+        if self._is_open:
+            return None if goes_on else "begin"
+        return "end" if was_open else None
 
     async def _recorded(
-        self, items: Sequence[Item], samples: Sequence[Sample | None]
+        self,
+        items: Sequence[Item],
+        samples: Sequence[Sample | None],
+        alarms: Sequence[str | None],
     ) -> list[int | None]:
         """Keep what rows mean for events, then show them; return the event that each is of."""
         around, (name, stream) = self.around, self.source
-        alarms = [None if sample is None else sample.alarm for sample in samples]
         if self._event is None and not any(alarms):
-            found = self._take(items, samples)  # which writes nothing
+            found = self._take(items, samples, alarms)  # which writes nothing
         else:
             loop = asyncio.get_running_loop()
-            found = await loop.run_in_executor(around.workers.events, self._take, items, samples)
-        for sample, alarm, event in zip(samples, alarms, found, strict=True):
+            task = self._take, items, samples, alarms
+            found = await loop.run_in_executor(around.workers.events, *task)
+        for item, sample, alarm, event in zip(items, samples, alarms, found, strict=True):
             if alarm == "begin":
                 around.metrics.events.labels(name).inc()
-            if alarm is not None and sample is not None:
-                log_event(f"alarm_{alarm}", model=name, stream=stream, number=event, seq=sample.seq)
+            if alarm is not None:
+                log_event(f"alarm_{alarm}", model=name, stream=stream, number=event, seq=item.seq)
             if sample is not None:
                 around.live.publish(sample)
         return found
 
-    def _take(self, items: Sequence[Item], samples: Sequence[Sample | None]) -> list[int | None]:
+    def _take(
+        self,
+        items: Sequence[Item],
+        samples: Sequence[Sample | None],
+        alarms: Sequence[str | None],
+    ) -> list[int | None]:
         """Record what rows mean for events, in their order, and keep those near an event."""
         found: list[int | None] = []
-        for item, sample in zip(items, samples, strict=True):
+        for item, sample, alarm in zip(items, samples, alarms, strict=True):
             event = None
             if sample is not None:
-                if sample.alarm is not None or self._event is not None:
+                if alarm is not None or self._event is not None:
                     event = self.around.events.take(sample)
-                    self._event = None if sample.alarm == "end" else event
+                    self._event = None if alarm == "end" else event
                 if isinstance(item.row, dict | list):
                     self._keep(sample, item.row, event)
+            elif alarm == "end" and self._event is not None:
+                event, self._event = self._event, None
+                self.around.events.end(event)  # at its last sample
+                self._rows.end()
             found.append(event)
         return found
 
@@ -918,11 +935,11 @@ class Stream:
         is_on = self._event is not None
         found: list[Sample | None] = []
         for i, (item, scored, alarm) in enumerate(zip(items, outcomes, alarms, strict=True)):
-            if not isinstance(scored, Scored):
+            if isinstance(scored, Scored):
+                severity = severities[i] if alarm is not None or is_on else math.nan
+                found.append(self._sample(item, scored, alarm, whys.get(i), finite(severity)))
+            else:
                 found.append(None)
-                continue
-            severity = severities[i] if alarm is not None or is_on else math.nan
-            found.append(self._sample(item, scored, alarm, whys.get(i), finite(severity)))
             is_on = alarm == "begin" or (is_on and alarm != "end")
         return found
 
