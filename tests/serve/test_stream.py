@@ -235,6 +235,29 @@ def test_a_sensor_that_fails_is_an_event_until_it_works_again(open_stream, runni
     wait_until(lambda: events_of(running, "sensor")[0].state == "interrupted")
 
 
+def test_events_of_a_burst_are_recorded_in_the_order_of_their_rows_at_once(
+    open_stream, running, monkeypatch
+):
+    stream = open_stream("model=runs&stream=order")
+    rows = sensors("new", 98).drop(columns="file").to_dict("records")
+    rows[20:40] = [{"flow": 0.0, "current": 0.0}] * 20
+    rows[50:] = [row | {"current": 30.0} for row in rows[50:]]
+    executor, turns = running.service.workers.events, []
+    submit = executor.submit
+
+    def counted(*given):
+        turns.append(given[0])
+        return submit(*given)
+
+    monkeypatch.setattr(executor, "submit", counted)
+    tell(stream, rows=rows, times=[float(i) for i in range(len(rows))])
+    events = sorted(events_of(running, "order"), key=lambda event: event.id)
+    assert {"stuck", "anomaly"} <= {event.kind for event in events}
+    begun = [event.begin for event in events]
+    assert begun == sorted(begun)
+    assert len([turn for turn in turns if turn != running.service.overview.tick]) == 1
+
+
 def test_an_event_whose_end_nobody_saw_is_interrupted(open_stream, running):
     stream = open_stream("stream=cut")
     tell(stream, row=ODD)
