@@ -43,5 +43,5 @@ class Hook:
 
     def wait_for(self, n: int) -> list[dict[str, Any]]:
         with self.has_come:
-            assert self.has_come.wait_for(lambda: len(self.got) >= n, 20)
+            assert self.has_come.wait_for(lambda: len(self.got) >= n, 60)
         return [json.loads(body) for _, body in self.got]

@@ -44,6 +44,14 @@ def test_alert_rules_ask_for_metrics_that_exist(metrics):
     assert all({"summary"} == set(rule["annotations"]) for rule in group["rules"])
 
 
+def test_an_alarm_itself_is_a_rule_and_all_rules_are_documented():
+    (group,) = yaml.safe_load((DEPLOY / "prometheus/alerts.yml").read_text())["groups"]
+    (rule,) = (one for one in group["rules"] if 'state="alarm"' in one["expr"])
+    assert rule["for"] in ("15s", "30s")  # one or two scrapes
+    page = (DEPLOY.parent / "docs/howto/deploy.md").read_text()
+    assert not [one["alert"] for one in group["rules"] if f"`{one['alert']}`" not in page]
+
+
 def test_the_dashboard_asks_for_metrics_that_exist_and_overlaps_nowhere(metrics):
     board = json.loads((DEPLOY / "grafana/dashboards/ocfuse.json").read_text())
     asked = set().union(
@@ -92,6 +100,13 @@ def entry_points():
     yield pytest.param(shlex.split(unit), id="systemd")
 
 
+@pytest.mark.parametrize("words", list(entry_points()))
+def test_events_and_states_outlive_a_restart_in_the_same_place(words):
+    events, states = (Path(words[words.index(flag) + 1]) for flag in ("--events", "--state"))
+    assert events.parent == states.parent
+    assert str(events.parent) in ("/events", "${STATE_DIRECTORY}")
+
+
 @pytest.mark.e2e
 @pytest.mark.slow
 @pytest.mark.parametrize("words", list(entry_points()))
@@ -105,6 +120,7 @@ def test_the_entry_points_serve_answer_the_probe_and_end_at_sigterm(words, plant
         "${CREDENTIALS_DIRECTORY}/token": tmp_path / "token",
         "/etc/ocfuse/routes.toml": tmp_path / "routes.toml",
         "/events/events.sqlite": tmp_path / "events.sqlite",
+        "/events/states": tmp_path / "states",
         "${STATE_DIRECTORY}/events.sqlite": tmp_path / "events.sqlite",
         "${STATE_DIRECTORY}/states": tmp_path / "states",
         "0.0.0.0": "127.0.0.1",

@@ -49,7 +49,7 @@ class Watched:
         """Publish a sample as the service does: first its event, then itself."""
         self.n_seen += 1
         source = model, stream
-        if source not in {known for known, *_ in self.overview.statuses()}:
+        if source not in {known for known, *_ in self.overview.figures()}:
             self.overview.connect(source)
         more = {"time": 1.79e9 + 0.1 * self.n_seen, "p_value": 0.5} | more
         sample = Sample(

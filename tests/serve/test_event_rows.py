@@ -110,3 +110,10 @@ def test_rows_as_csv_have_the_columns_of_all_and_no_formulas():
         ["0", "1.0", "0.5", "0", "'=1+1", "2.0", ""],
         ["1", "2.0", "", "1", "", "3.0", "4.0"],
     ]
+
+
+def test_columns_of_the_model_keep_their_names_in_csv():
+    row = {**kept_row(0, 1.0, 0.5, {"time": "10:00", "time_2": 7, "score": 3}), "is_event": False}
+    header, line = csv.reader(io.StringIO(as_csv([row], [])))
+    assert header == ["seq", "time_3", "score_2", "is_event", "time", "time_2", "score"]
+    assert line == ["0", "1.0", "0.5", "0", "10:00", "7", "3"]

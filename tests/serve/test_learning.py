@@ -1,6 +1,7 @@
 """Learning from verdicts when the page asks for that: a new file, and nothing is replaced."""
 
 import hashlib
+import inspect
 import json
 import shutil
 import sys
@@ -11,6 +12,7 @@ import httpx
 import pytest
 
 from ocfuse import load
+from ocfuse.cli import fit_events
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.serve import Settings, create_app
 from ocfuse.serve.learning import Learning
@@ -84,6 +86,20 @@ def test_what_cannot_be_learned_is_said_without_names_of_folders(plant, monkeypa
         client.post("/v1/learn", json=ORDER)
         found = wait_for(client)
     assert (found["state"], found["text"]) == ("failed", "Error: no table in data.")
+
+
+def test_one_verdict_is_said_to_tell_nothing_in_the_words_of_the_command(plant, monkeypatch):
+    counts = {"events": 0, "quiet_before": 0, "quiet_after": 0, "alarm_before": 0, "alarm_after": 0}
+    told = json.dumps({"held_out": {"false_alarms": counts, "real": counts}})
+    replaced(monkeypatch, f"print({told!r})")
+    with asking(plant) as client:
+        client.post("/v1/learn", json=ORDER)
+        found = wait_for(client)
+    assert found["state"] == "done"
+    words = "One verdict tells nothing of how others are judged: none was held out."
+    assert found["text"].startswith(f"{words} pump-new.ocf is written")
+    assert words in inspect.getsource(fit_events)
+    assert "of 0" not in found["text"]
 
 
 def test_a_service_that_stops_ends_it(plant):

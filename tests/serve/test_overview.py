@@ -232,6 +232,21 @@ def test_gauges_and_log_say_what_the_page_says(store, clock, caplog):
     assert f"ocfuse_stream_unacknowledged_events{{{labels}}} 1.0" in text
 
 
+def test_gauges_are_read_while_no_event_can_change(store, clock):
+    class Events(dict):
+        def values(self):
+            assert overview._lock.locked()  # or another thread could add an event meanwhile
+            return super().values()
+
+    overview = overview_of(store, clock)
+    registry = CollectorRegistry()
+    StreamGauges(overview, registry)
+    overview.connect(SOURCE)
+    overview._known[SOURCE].status._open = Events()
+    store.take(Sample(*SOURCE, 0, 1.0, -2.0, -0.5, alarm="begin"))
+    assert 'ocfuse_stream_open_events{kind="anomaly"' in generate_latest(registry).decode()
+
+
 def test_streams_are_bounded_and_those_that_matter_stay(store, clock, monkeypatch):
     monkeypatch.setattr(Overview, "most_streams", 3)
     overview = overview_of(store, clock)

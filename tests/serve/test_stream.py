@@ -11,6 +11,8 @@ import httpx
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from ocfuse import FusedDetector, load
@@ -233,11 +235,120 @@ def test_a_sensor_that_fails_is_an_event_until_it_works_again(open_stream, runni
     wait_until(lambda: events_of(running, "sensor")[0].state == "interrupted")
 
 
+def test_events_of_a_burst_are_recorded_in_the_order_of_their_rows_at_once(
+    open_stream, running, monkeypatch
+):
+    stream = open_stream("model=runs&stream=order")
+    rows = sensors("new", 98).drop(columns="file").to_dict("records")
+    rows[20:40] = [{"flow": 0.0, "current": 0.0}] * 20
+    rows[50:] = [row | {"current": 30.0} for row in rows[50:]]
+    executor, turns = running.service.workers.events, []
+    submit = executor.submit
+
+    def counted(*given):
+        turns.append(given[0])
+        return submit(*given)
+
+    monkeypatch.setattr(executor, "submit", counted)
+    tell(stream, rows=rows, times=[float(i) for i in range(len(rows))])
+    events = sorted(events_of(running, "order"), key=lambda event: event.id)
+    assert {"stuck", "anomaly"} <= {event.kind for event in events}
+    begun = [event.begin for event in events]
+    assert begun == sorted(begun)
+    assert len([turn for turn in turns if turn != running.service.overview.tick]) == 1
+
+
 def test_an_event_whose_end_nobody_saw_is_interrupted(open_stream, running):
     stream = open_stream("stream=cut")
     tell(stream, row=ODD)
     stream.close()
     wait_until(lambda: events_of(running, "cut")[0].state == "interrupted")
+
+
+@pytest.mark.parametrize(
+    ("model", "normal", "odd", "bad"),
+    [
+        ("plant", NORMAL, ODD, NORMAL | {"pressure": "x"}),
+        ("runs", {"flow": 0, "current": 0}, {"flow": 50, "current": -50}, {"flow": 1}),
+    ],
+)
+def test_rows_that_are_refused_end_an_event_when_they_are_too_many(
+    running, open_stream, model, normal, odd, bad
+):
+    stream = open_stream(f"model={model}&stream=refused-{model}&min_rows=1")
+    tell(stream, rows=[normal] * 10)
+    begun = tell(stream, row=odd, time=100.0)
+    told = tell(stream, rows=[bad] * 40, times=[101.0 + i for i in range(40)])["results"]
+    assert begun["alarm"] == "begin"
+    ends = [one for one in told if "alarm" in one]
+    assert [(one["type"], one["alarm"], one["event"]) for one in ends] == [
+        ("error", "end", begun["event"])
+    ]
+    assert ends[0]["seq"] >= begun["seq"] + 11
+    (kept,) = events_of(running, f"refused-{model}")
+    assert (kept.state, kept.begin, kept.end) == ("ended", 100.0, 100.0)  # at its last score
+    answers = tell(stream, rows=[normal] * 60)["results"]
+    alarms = [one["alarm"] for one in answers if one["alarm"]]
+    assert alarms == (
+        [] if model == "plant" else ["begin", "end"]
+    )  # windows still hold the odd row
+    states = {one["stream"]: one["state"] for one in running.service.overview.streams()}
+    assert answers[-1]["event"] is None
+    assert states[f"refused-{model}"] in ("unacknowledged", "degraded")  # current stands still
+
+
+#: What a row is, by model: its content, and one that is no row.
+KINDS = {
+    "plant": {
+        "normal": NORMAL,
+        "odd": ODD,
+        "noted": NORMAL | {"other": 1},
+        "gap": NORMAL | {"pressure": None},
+        "refused": NORMAL | {"pressure": "x"},
+    },
+    "runs": {
+        "normal": {"flow": 0, "current": 0},
+        "odd": {"flow": 50, "current": -50},
+        "noted": {"flow": 0, "current": 0, "other": 1},
+        "gap": {"flow": None, "current": None},
+        "refused": {"flow": 1},
+    },
+}
+
+
+@pytest.mark.parametrize("model", KINDS)
+@settings(max_examples=25)
+@given(
+    min_rows=st.integers(1, 3),
+    messages=st.lists(
+        st.lists(
+            st.tuples(st.sampled_from([*KINDS["plant"]]), st.sampled_from([1, 1, 2, 3, 10, 11])),
+            max_size=4,
+        ),
+        max_size=6,
+    ),
+)
+def test_an_event_is_open_while_its_rows_say_so(running, model, min_rows, messages):
+    address = f"ws://{running.address}/v1/stream?model={model}&min_rows={min_rows}"
+    with connect(address) as socket:
+        name, alarms, numbers = receive(socket)["stream"], [], []
+        (stream,) = (one for one in running.service.streams._open.values() if one.name == name)
+        tell(socket, rows=[KINDS[model]["normal"]] * 10)
+        for message in messages:
+            rows = [KINDS[model][kind] for kind, n in message for _ in range(n)]
+            told = tell(socket, rows=rows)["results"] if rows else []
+            socket.send("nonsense")  # which is a bad row
+            told.append(receive(socket))
+            alarms += [one["alarm"] for one in told if one.get("alarm")]
+            numbers += [one["event"] for one in told if one.get("alarm")]
+            is_open = [
+                event.kind == "anomaly" and event.state == "open"
+                for event in events_of(running, name)
+            ]
+            assert any(is_open) == stream._tracker.is_on == (alarms[-1:] == ["begin"])
+        assert alarms == (["begin", "end"] * len(alarms))[: len(alarms)]
+        assert numbers[1::2] == numbers[: len(numbers) // 2 * 2 : 2]
+    wait_until(lambda: len(running.service.streams) == 0)
 
 
 @pytest.mark.parametrize(

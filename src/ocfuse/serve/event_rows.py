@@ -14,7 +14,7 @@ import numpy as np
 from ocfuse.serve.errors import finite, to_json
 from ocfuse.serve.event import StoredEvent
 from ocfuse.tables.cells import no_formula
-from ocfuse.tables.dataframes import pandas
+from ocfuse.tables.dataframes import free_name, pandas
 from ocfuse.tables.judged import JudgedEvent
 
 #: A row as it is kept: "seq", "time", "score", "is_event" and "values".
@@ -147,12 +147,16 @@ def kept_row(
 
 
 def as_csv(rows: Sequence[KeptRow], names: Sequence[str]) -> str:
-    """Return rows as the text of a CSV file; values in a list have the names given."""
+    """Return rows as the text of a CSV file; values in a list have the names given.
+
+    What is told of a row has another name where a column of the model is called so.
+    """
     named = [_named(row["values"], names) for row in rows]
     columns = list(dict.fromkeys(name for values in named for name in values))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(map(no_formula, ["seq", "time", "score", "is_event", *columns]))
+    told = [free_name(name, columns) for name in ("seq", "time", "score", "is_event")]
+    writer.writerow(map(no_formula, [*told, *columns]))
     for row, values in zip(rows, named, strict=True):
         about = [row["seq"], row["time"], row["score"], int(row["is_event"])]
         writer.writerow(about + [_cell(values.get(name)) for name in columns])

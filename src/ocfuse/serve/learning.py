@@ -164,11 +164,17 @@ class Learning:
         """Return what the new model does with events that it has not seen."""
         false, real = told["held_out"]["false_alarms"], told["held_out"]["real"]
         old, new = self.files(model)
+        if false["events"] or real["events"]:
+            words = (
+                f"False alarms: {false['quiet_after']} of {false['events']} quiet, "
+                f"before {false['quiet_before']}. Real events: {real['alarm_after']} of "
+                f"{real['events']} alarm, before {real['alarm_before']}; each by a model that has "
+                "not seen it."
+            )
+        else:
+            words = "One verdict tells nothing of how others are judged: none was held out."
         return (
-            f"False alarms: {false['quiet_after']} of {false['events']} quiet, "
-            f"before {false['quiet_before']}. Real events: {real['alarm_after']} of "
-            f"{real['events']} alarm, before {real['alarm_before']}; each by a model that has not "
-            f"seen it. {new.name} is written, and {old.name} is served as before: try the new one "
+            f"{words} {new.name} is written, and {old.name} is served as before: try the new one "
             f"by --shadow {model}={new.name}."
         )
 

@@ -4,7 +4,7 @@ import math
 import threading
 import time as clock
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -17,7 +17,7 @@ from ocfuse.serve.event import StoredEvent, when
 from ocfuse.serve.event_store import EventStore
 from ocfuse.serve.samples import Source
 from ocfuse.serve.telemetry import log_event
-from ocfuse.streaming.status import SILENT, StreamStatus, Words
+from ocfuse.streaming.status import SILENT, State, StreamStatus, Words
 
 
 @dataclass
@@ -273,10 +273,27 @@ class Overview:
             "last_event": max(status.events, default=None),
         }
 
-    def statuses(self) -> list[tuple[Source, StreamStatus, float | None]]:
-        """Return source, state and drift of every stream, as they are now."""
+    def figures(self) -> list[tuple[Source, State, Mapping[str, int], Mapping[str, float | None]]]:
+        """Return source, state, open events by kind and numbers of every stream, as they are now.
+
+        Numbers have the names of the gauges of `StreamGauges`; None is not known.
+        """
         with self._lock:
-            return [(source, one.status, one.drift) for source, one in self._known.items()]
+            return [
+                (
+                    source,
+                    known.status.state,
+                    known.status.n_open,
+                    {
+                        "score": known.status.score,
+                        "threshold": known.status.threshold,
+                        "last_sample_timestamp_seconds": known.status.seen,
+                        "unacknowledged_events": known.status.n_unacknowledged,
+                        "drift": known.drift,
+                    },
+                )
+                for source, known in self._known.items()
+            ]
 
 
 def _key(status: StreamStatus) -> str:
@@ -303,42 +320,30 @@ class StreamGauges(Collector):
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield the gauges."""
         labels = ("model", "stream")
-        found = self._overview.statuses()
         state = GaugeMetricFamily(
             "ocfuse_stream_state", "1 for the state of a stream.", labels=(*labels, "state")
         )
         open_events = GaugeMetricFamily(
             "ocfuse_stream_open_events", "Open events by kind.", labels=(*labels, "kind")
         )
-        plain: Sequence[tuple[GaugeMetricFamily, Callable[[StreamStatus], float | None]]] = [
-            (
-                GaugeMetricFamily(f"ocfuse_stream_{name}", words, labels=labels),
-                value,
-            )
-            for name, words, value in (
-                ("score", "Last score of a stream.", lambda one: one.score),
-                ("threshold", "Lower scores are anomalies.", lambda one: one.threshold),
-                ("last_sample_timestamp_seconds", "When it came.", lambda one: one.seen),
+        plain = {
+            name: GaugeMetricFamily(f"ocfuse_stream_{name}", words, labels=labels)
+            for name, words in (
                 (
-                    "unacknowledged_events",
-                    "Events that nobody has acknowledged.",
-                    lambda one: one.n_unacknowledged,
+                    "drift",
+                    "How far the level is from training; above 1 is more than chance explains.",
                 ),
+                ("score", "Last score of a stream."),
+                ("threshold", "Lower scores are anomalies."),
+                ("last_sample_timestamp_seconds", "When it came."),
+                ("unacknowledged_events", "Events that nobody has acknowledged."),
             )
-        ]
-        drifts = GaugeMetricFamily(
-            "ocfuse_stream_drift",
-            "How far the level is from training; above 1 is more than chance explains.",
-            labels=labels,
-        )
-        for source, status, drift in found:
-            if drift is not None:
-                drifts.add_metric([*source], drift)
-            state.add_metric([*source, status.state], 1.0)
-            for kind, n in sorted(status.n_open.items()):
+        }
+        for source, word, n_open, numbers in self._overview.figures():
+            state.add_metric([*source, word], 1.0)
+            for kind, n in sorted(n_open.items()):
                 open_events.add_metric([*source, kind], n)
-            for gauge, value in plain:
-                known = value(status)
-                if known is not None:
-                    gauge.add_metric([*source], known)
-        yield from (state, open_events, drifts, *(gauge for gauge, _ in plain))
+            for name, value in numbers.items():
+                if value is not None:
+                    plain[name].add_metric([*source], value)
+        yield from (state, open_events, *plain.values())

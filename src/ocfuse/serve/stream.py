@@ -412,7 +412,7 @@ class Stream:
         # names that we give are given again after a restart, to others
         self._states = around.states if is_named and isinstance(self._feed, RunFeed) else None
         self._saved_at = -math.inf
-        self._goes_on = False
+        self._is_open = False  # an event, by the rows that have been judged
         self._seq = 0
         self._run: str | None = None
         self._event: int | None = None
@@ -631,11 +631,9 @@ class Stream:
             )
         whys = await self._whys(outcomes, alarms)
         samples = self._samples(items, outcomes, alarms, whys)
-        events = await self._recorded(items, samples)
-        of_all = zip(items, outcomes, samples, events, strict=True)
-        answers = [await self._answer(*about) for about in of_all]
-        for i, record in changes:
-            await self._record_change(items[i], record)
+        events = await self._recorded(items, outcomes, samples, alarms, changes)
+        of_all = zip(items, outcomes, samples, alarms, events, strict=True)
+        answers = [self._answer(*about) for about in of_all]
         self._tell_overview(items, outcomes, whys)
         now = asyncio.get_running_loop().time()
         if self._states is not None and now - self._saved_at >= SAVE_SECONDS:
@@ -645,14 +643,14 @@ class Stream:
 
     def _judged(
         self, outcomes: Sequence[Outcome | None]
-    ) -> tuple[list[Outcome | None], list[str | None], list[tuple[int, dict[str, Any]]]]:
+    ) -> tuple[list[Outcome | None], list[str | None], dict[int, dict[str, Any]]]:
         """Return rows as they stand to the threshold of now, their alarms, and changes by row."""
         if self._slow is None:
-            return list(outcomes), [self._alarm(outcome) for outcome in outcomes], []
+            return list(outcomes), [self._alarm(outcome) for outcome in outcomes], {}
         scorer = self.served.scorer
         found: list[Outcome | None] = []
         alarms: list[str | None] = []
-        changes = []
+        changes = {}
         for i, outcome in enumerate(outcomes):
             score = outcome.score if isinstance(outcome, Scored) else math.nan
             if isinstance(outcome, Scored) and self._slow.rolling is not None:
@@ -663,24 +661,8 @@ class Stream:
             alarms.append(self._alarm(outcome))
             change = self._slow.take(score, in_event=self._tracker.is_on)
             if change is not None:
-                changes.append((i, self._slow.record(change)))
+                changes[i] = self._slow.record(change)
         return found, alarms, changes
-
-    async def _record_change(self, item: Item, record: Mapping[str, Any]) -> None:
-        """Keep, and tell, that the source has changed: an event that is over at once."""
-        store, loop = self.around.events, asyncio.get_running_loop()
-        about = CHANGED, self.source, item.time, change_words(record)
-
-        def keep() -> int:
-            event = store.raise_event(*about)
-            store.end(event, item.time)
-            return event
-
-        event = await loop.run_in_executor(self.around.workers.events, keep)
-        self.around.metrics.events.labels(self.served.name).inc()
-        self.around.metrics.changes.labels(self.served.name).inc()
-        name, stream = self.source
-        log_event("source_changed", model=name, stream=stream, number=event, seq=item.seq)
 
     async def _on_streams(self, task: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self.around.workers.streams, task)
@@ -700,8 +682,7 @@ class Stream:
         self._tracker = found.tracker_like(self._tracker)
         if self._slow is not None:
             self._slow.go_on_from(found.slow)
-        # its event was interrupted: the next row begins one
-        self._run, self._goes_on = found.run, self._tracker.is_on
+        self._run = found.run  # its event was interrupted: the next row begins one
         return True
 
     def _save(self) -> None:
@@ -746,11 +727,10 @@ class Stream:
         asked: dict[int, Scored] = {}
         is_on, last = self._event is not None, -1
         for i, (outcome, alarm) in enumerate(zip(outcomes, alarms, strict=True)):
-            if not isinstance(outcome, Scored):
-                continue
-            last = i
-            if alarm == "begin" or (is_on and outcome.score < self._lowest):
-                self._lowest, asked[i] = outcome.score, outcome
+            if isinstance(outcome, Scored):
+                last = i
+                if alarm == "begin" or (is_on and outcome.score < self._lowest):
+                    self._lowest, asked[i] = outcome.score, outcome
             is_on = alarm == "begin" or (is_on and alarm != "end")
         loop = asyncio.get_running_loop()
         if loop.time() - self._second >= 1.0:
@@ -772,16 +752,21 @@ class Stream:
         )
         return dict(zip(asked, whys, strict=True))
 
-    async def _answer(
-        self, item: Item, outcome: Outcome | None, sample: Sample | None, event: int | None
+    def _answer(
+        self,
+        item: Item,
+        outcome: Outcome | None,
+        sample: Sample | None,
+        alarm: str | None,
+        event: int | None,
     ) -> dict[str, Any]:
         about: dict[str, Any] = {"seq": item.seq}
         if item.id is not None:
             about["id"] = item.id
         if not isinstance(outcome, Scored):
+            about |= {} if alarm is None else {"alarm": alarm, "event": event}
             return {"type": "error", **about} | ({} if outcome is None else outcome.content)
         if outcome.sensors:
-            await self._record_sensors(item, outcome.sensors)
             about["sensors"] = [sensor.as_dict() for sensor in outcome.sensors]
         return {
             "type": "score",
@@ -790,89 +775,121 @@ class Stream:
             "p_value": finite(outcome.p_value),
             "is_anomaly": outcome.is_anomaly,
             **({} if outcome.rule is None else {"rule": outcome.rule}),
-            "alarm": None if sample is None else sample.alarm,
+            "alarm": alarm,
             "event": event,
             **({} if outcome.picture is None else {"place": outcome.picture.place}),
             **_begun(sample),
         }
 
-    async def _record_sensors(self, item: Item, sensors: Sequence[SensorEvent]) -> None:
-        """Begin and end the events of sensors."""
-        loop, store = asyncio.get_running_loop(), self.around.events
-        executor = self.around.workers.events
-        for sensor in sensors:
-            key = sensor.kind, sensor.channel
-            if sensor.state == "begin":
-                named = [{"name": sensor.channel, "words": sensor.text}] if sensor.channel else []
-                about = sensor.kind, self.source, item.time, sensor.text, named
-                event = await loop.run_in_executor(executor, partial(store.raise_event, *about))
-                self._sensors[key] = event
-                self.around.metrics.events.labels(self.served.name).inc()
-            else:
-                event = self._sensors.pop(key, -1)
-                await loop.run_in_executor(executor, store.end, event, item.time)
-            log_event(
-                f"sensor_{sensor.state}",
-                model=self.served.name,
-                stream=self.name,
-                kind=sensor.kind,
-                channel=sensor.channel,
-                number=event,
-            )
+    def _alarm(self, outcome: Outcome | None) -> str | None:
+        """Return "begin" or "end" if the row begins or ends an event. No run shares one.
 
-    def _alarm(self, scored: Outcome | None) -> str | None:
-        """Return "begin" or "end" if the row begins or ends an event. No run shares one."""
-        if not isinstance(scored, Scored):
-            self._tracker.update(math.nan)
-            return None
-        was_on = self._tracker.is_on and not self._goes_on
-        if scored.run != self._run:
-            self._tracker.finish()
-            self._run = scored.run
-        before = self._tracker.is_on and not self._goes_on
-        # a row that breaks a limit is part of an event, whatever its score is
-        score = scored.score
-        if scored.rule is not None:
-            score = min(score, self._tracker.enter - 1.0)
+        A row that is refused begins none; it ends one if too many rows have no score.
+        """
+        goes_on, score = self._is_open, math.nan
+        if isinstance(outcome, Scored):
+            score = outcome.score
+            if outcome.run != self._run:
+                self._tracker.finish()
+                self._run, goes_on = outcome.run, False
+            # a row that breaks a limit is part of an event, whatever its score is
+            if outcome.rule is not None:
+                score = min(score, self._tracker.enter - 1.0)
         self._tracker.update(score)
-        self._goes_on = False
-        if self._tracker.is_on:
-            return None if before else "begin"
-        return "end" if was_on else None
+        was_open = self._is_open
+        self._is_open = self._tracker.is_on and (was_open or isinstance(outcome, Scored))
+        if self._is_open:
+            return None if goes_on else "begin"
+        return "end" if was_open else None
 
     async def _recorded(
-        self, items: Sequence[Item], samples: Sequence[Sample | None]
+        self,
+        items: Sequence[Item],
+        outcomes: Sequence[Outcome | None],
+        samples: Sequence[Sample | None],
+        alarms: Sequence[str | None],
+        changes: Mapping[int, Mapping[str, Any]],
     ) -> list[int | None]:
-        """Keep what rows mean for events, then show them; return the event that each is of."""
-        around, (name, stream) = self.around, self.source
-        alarms = [None if sample is None else sample.alarm for sample in samples]
-        if self._event is None and not any(alarms):
-            found = self._take(items, samples)  # which writes nothing
+        """Keep what rows mean for events, then show them; return the event that each is of.
+
+        All rows have one turn of the thread that writes events.
+        """
+        sensors = [one.sensors if isinstance(one, Scored) else () for one in outcomes]
+        task = partial(self._take, items, samples, alarms, sensors, changes)
+        if self._event is None and not (any(alarms) or any(sensors) or changes):
+            found = task()  # which writes nothing
         else:
             loop = asyncio.get_running_loop()
-            found = await loop.run_in_executor(around.workers.events, self._take, items, samples)
-        for sample, alarm, event in zip(samples, alarms, found, strict=True):
-            if alarm == "begin":
-                around.metrics.events.labels(name).inc()
-            if alarm is not None and sample is not None:
-                log_event(f"alarm_{alarm}", model=name, stream=stream, number=event, seq=sample.seq)
+            found = await loop.run_in_executor(self.around.workers.events, task)
+        for sample in samples:
             if sample is not None:
-                around.live.publish(sample)
+                self.around.live.publish(sample)
         return found
 
-    def _take(self, items: Sequence[Item], samples: Sequence[Sample | None]) -> list[int | None]:
+    def _take(
+        self,
+        items: Sequence[Item],
+        samples: Sequence[Sample | None],
+        alarms: Sequence[str | None],
+        sensors: Sequence[Sequence[SensorEvent]],
+        changes: Mapping[int, Mapping[str, Any]],
+    ) -> list[int | None]:
         """Record what rows mean for events, in their order, and keep those near an event."""
         found: list[int | None] = []
-        for item, sample in zip(items, samples, strict=True):
-            event = None
-            if sample is not None:
-                if sample.alarm is not None or self._event is not None:
-                    event = self.around.events.take(sample)
-                    self._event = None if sample.alarm == "end" else event
-                if isinstance(item.row, dict | list):
-                    self._keep(sample, item.row, event)
-            found.append(event)
+        of_all = zip(items, samples, alarms, sensors, strict=True)
+        for i, (item, sample, alarm, of_row) in enumerate(of_all):
+            found.append(self._record_alarm(item, sample, alarm))
+            for sensor in of_row:
+                self._record_sensor(item, sensor)
+            if i in changes:
+                self._record_change(item, changes[i])
         return found
+
+    def _record_alarm(self, item: Item, sample: Sample | None, alarm: str | None) -> int | None:
+        """Begin, go on with or end the event of scores; return that which the row is of."""
+        event = None
+        if sample is not None:
+            if alarm is not None or self._event is not None:
+                event = self.around.events.take(sample)
+                self._event = None if alarm == "end" else event
+            if isinstance(item.row, dict | list):
+                self._keep(sample, item.row, event)
+        elif alarm == "end" and self._event is not None:
+            event, self._event = self._event, None
+            self.around.events.end(event)  # at its last sample
+            self._rows.end()
+        if alarm is not None:
+            self._note(f"alarm_{alarm}", alarm == "begin", number=event, seq=item.seq)
+        return event
+
+    def _record_sensor(self, item: Item, sensor: SensorEvent) -> None:
+        """Begin or end the event of a sensor."""
+        store, key = self.around.events, (sensor.kind, sensor.channel)
+        is_new = sensor.state == "begin"
+        if is_new:
+            named = [{"name": sensor.channel, "words": sensor.text}] if sensor.channel else []
+            event = store.raise_event(sensor.kind, self.source, item.time, sensor.text, named)
+            self._sensors[key] = event
+        else:
+            event = self._sensors.pop(key, -1)
+            store.end(event, item.time)
+        about = {"kind": sensor.kind, "channel": sensor.channel, "number": event}
+        self._note(f"sensor_{sensor.state}", is_new, **about)
+
+    def _record_change(self, item: Item, record: Mapping[str, Any]) -> None:
+        """Keep, and tell, that the source has changed: an event that is over at once."""
+        store = self.around.events
+        event = store.raise_event(CHANGED, self.source, item.time, change_words(record))
+        store.end(event, item.time)
+        self.around.metrics.changes.labels(self.served.name).inc()
+        self._note("source_changed", True, number=event, seq=item.seq)
+
+    def _note(self, what: str, is_new: bool, **about: Any) -> None:
+        """Log what becomes of an event, and count it if it is new."""
+        name, stream = self.source
+        if is_new:
+            self.around.metrics.events.labels(name).inc()
+        log_event(what, model=name, stream=stream, **about)
 
     def _keep(self, sample: Sample, row: JSONRow, event: int | None) -> None:
         """Keep a row that is near an event."""
@@ -918,11 +935,11 @@ class Stream:
         is_on = self._event is not None
         found: list[Sample | None] = []
         for i, (item, scored, alarm) in enumerate(zip(items, outcomes, alarms, strict=True)):
-            if not isinstance(scored, Scored):
+            if isinstance(scored, Scored):
+                severity = severities[i] if alarm is not None or is_on else math.nan
+                found.append(self._sample(item, scored, alarm, whys.get(i), finite(severity)))
+            else:
                 found.append(None)
-                continue
-            severity = severities[i] if alarm is not None or is_on else math.nan
-            found.append(self._sample(item, scored, alarm, whys.get(i), finite(severity)))
             is_on = alarm == "begin" or (is_on and alarm != "end")
         return found
 
