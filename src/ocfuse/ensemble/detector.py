@@ -324,8 +324,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
             Training rows. Without y they should be normal, or mostly so. Rows far outside are not
             learned (`trimmed_rows_`).
         y : array-like of shape (n_samples,), default=None
-            +1 normal, -1 anomaly, 0 or NaN unknown; boolean with True = normal. Rows labelled +1
-            are always learned.
+            +1 normal, -1 anomaly, 0 or NaN unknown; boolean with True = normal, at least half of
+            them True. Rows labelled +1 are always learned.
         groups : array-like of shape (n_samples,) or Groups, default=None
             Group of each row, such as its run or part. Rows of one group are held out together,
             and the threshold counts groups: with K groups, the lowest rate that can be promised
