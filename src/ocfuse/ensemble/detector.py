@@ -66,9 +66,9 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     scores of the members to one fused score per row. Higher scores are more normal.
 
     The threshold of the fused score is set with held-out scores, so that about a share
-    `false_alarm_rate` of fresh normal rows raises an alarm. `calibrate` makes this rate exact. If
-    groups are given, such as runs, the threshold counts groups, and the rate holds for rows of
-    fresh groups.
+    `false_alarm_rate` of fresh normal rows raises an alarm. After `calibrate` the rate
+    holds on average (split conformal). If groups are given, such as runs, the threshold counts
+    groups, and the rate holds for rows of fresh groups.
 
     Parameters
     ----------
@@ -152,7 +152,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     offset_ : float
         Threshold: rows with a lower fused score raise an alarm.
     threshold_rate_ : float
-        False-alarm rate of the threshold: exact after `calibrate`, approximate after `fit`.
+        False-alarm rate of the threshold: after `calibrate` it holds on average (split
+        conformal), after `fit` approximately.
     training_scores_ : ndarray of shape (n_samples,)
         Held-out fused scores of the training rows: from members and fusions that have not seen
         these rows.
@@ -163,8 +164,9 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     usual_ : UsualValues
         The usual values of each column in the training rows that are not labelled anomalies.
     trimmed_rows_ : ndarray
-        Unlabelled rows of X that are too far outside to be learned. They may be normal, so they
-        count when the threshold is set, for at most half of the alarms.
+        Unlabelled rows of X that are too far outside to be learned. They may be normal, so the
+        threshold counts them as alarms, but they take up at most half of those that
+        `false_alarm_rate` allows.
     training_place_ : ndarray of shape (n_samples,)
         For each row of X, its position among the learned rows; -1 if it was not learned.
     calibration_rows_ : ndarray of shape (n_normal,) or None
