@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ocfuse import FeatureEncoder, FusedDetector, load
 from ocfuse.categories import MOST_COLUMNS, are_many, profiles
 from ocfuse.column_kinds import about_rare, counted, is_few
-from ocfuse.exceptions import InvalidInputError
+from ocfuse.exceptions import InvalidInputError, SuspectInputWarning
 from ocfuse.tables import TableDetector
 
 
@@ -159,6 +159,13 @@ def test_machines_at_a_fifth_are_found_in_python_and_on_the_command_line(run_com
     is_bad = np.tile(bad, 6)
     assert alarms[is_bad].sum() >= 54  # 9 of 10 a day
     assert alarms[~is_bad].mean() <= 0.05
+
+
+def test_categories_that_hardly_repeat_are_told():
+    rows = history(5, n_machines=20).assign(code=[f"k{i}" for i in range(100)])
+    detector = FusedDetector("light", encoder=FeatureEncoder(categories=["code"]), random_state=0)
+    with pytest.warns(SuspectInputWarning, match="Column 'code' is a category, but its values"):
+        detector.fit(rows)
 
 
 def test_categories_and_numbers_that_contradict_are_refused():

@@ -34,6 +34,11 @@ ARROW = pa.table(COLUMNS)
 NEW = ARROW.slice(0, 12)
 
 
+def test_a_reader_of_batches_is_refused_with_the_call_to_make():
+    with pytest.raises(InvalidTypeError, match=r"RecordBatchReader.*\.read_all\(\)"):
+        read_frame(ARROW.to_reader())
+
+
 def pandas(table):
     return table.to_pandas()
 

@@ -9,7 +9,7 @@ import pytest
 
 from ocfuse.cli.score_files import to_file
 from ocfuse.exceptions import InvalidInputError, MissingPackageError
-from ocfuse.mcp import Folders, _worst, make_server
+from ocfuse.mcp import Folders, _in_parameters, _worst, make_server
 from tests.cli.cases import plant, with_anomalies
 
 
@@ -107,6 +107,33 @@ def server(folder):
     return make_server([folder])
 
 
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("Got --row 333.", "Got rows 333."),
+        ("Invalid value for --members: 'x'", "Invalid value for members: 'x'"),
+        ("Raise --false-alarms, or", "Raise false_alarms, or"),
+        ("say --threads 2 or --label-x", "say --threads 2 or --label-x"),
+        ("no column '--label'", "no column '--label'"),
+    ],
+)
+def test_messages_name_parameters_that_the_tool_has(said, expected):
+    flags = {"row": [333], "members": None, "false-alarms": None, "label": None}
+    assert _in_parameters(said, flags) == expected
+
+
+def test_tools_say_what_they_read_and_take_what_fit_takes(server):
+    async def tools():
+        async with pytest.importorskip("mcp").Client(server) as session:
+            return (await session.list_tools()).tools
+
+    schemas = {tool.name: tool.input_schema["properties"] for tool in anyio.run(tools)}
+    assert {"category", "number", "anomaly"} <= schemas["fit"].keys()
+    assert {"category", "ignore", "normal"} <= schemas["plan"].keys()
+    for word in ("Excel", ".gz", ".zst"):
+        assert word in schemas["score"]["data"]["description"]
+
+
 def test_a_row_that_breaks_a_limit_is_an_anomaly_among_the_lowest_too(tmp_path):
     scores = pd.DataFrame(
         {
@@ -166,10 +193,12 @@ def test_refusals_are_those_of_the_command(server, folder):
         (("fit", {"data": "../secret.csv", "out": "m.ocf"}), "outside of the folders"),
         (("explain", {"model": "new.csv", "data": "new.csv", "rows": []}), "1 to 20 rows"),
         (("inspect", {}), "model"),
+        (("fit", {"data": "normal.csv", "out": "m.ocf", "members": "x"}), "value for members"),
     )
     for (_, words), found in zip(wrong, asked(server, *(call for call, _ in wrong)), strict=True):
         assert found.is_error
         assert words in found.content[0].text
+        assert "--members" not in found.content[0].text
         assert "Traceback" not in found.content[0].text
     assert before == {path: path.stat().st_mtime_ns for path in folder.iterdir() if path.is_file()}
 

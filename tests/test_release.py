@@ -329,6 +329,25 @@ class TestPages:
         needed = {Requirement(line).name for line in lines} - {"ocfuse"}
         assert needed <= told, f"tell why in docs/dependencies.md: {sorted(needed - told)}"
 
+    def test_bounds_that_are_told_with_a_reason_are_those_of_the_package(self):
+        """A reason may say "from 1.2 on", or "typer from 1.2 on" where a row names several."""
+        lines = [*project()["dependencies"], *chain(*project()["optional-dependencies"].values())]
+        bounds = {m["name"]: m["version"] for m in map(LOWER_BOUND.match, lines) if m}
+        told = {}
+        for row in re.findall(r"^\| (.*) \|$", read("docs/dependencies.md"), re.MULTILINE):
+            names, why = row.split(" | ")[0].split(", "), row.split(" | ")[-1]
+            for name, bound in re.findall(r"(?:([\w-]+) )?from ([\d.]+) on(?!\))", why):
+                told[name if name in names else names[0]] = bound
+        assert len(told) > 5
+        assert told == {name: bounds[name] for name in told}
+
+    def test_the_readme_lists_every_extra_of_users(self):
+        part = read("README.md").split("\n## Install\n")[1].split("\n## ")[0]
+        cells = re.findall(r"^\| (`.*?) \|", part, re.MULTILINE)
+        listed = [extra for cell in cells for extra in re.findall(r"`([a-z]+)`", cell)]
+        ours = {"rivals", "rivals-torch", "dev", "docs", "release"}
+        assert sorted(listed) == sorted(project()["optional-dependencies"].keys() - ours)
+
     def test_compatibility_tells_the_bounds_of_the_package(self):
         page = read("docs/compatibility.md")
         lowest = dict(re.findall(r"^\| ([\w-]+) \| ([\d.]+) \| lowest", page, re.MULTILINE))

@@ -109,6 +109,34 @@ def test_labels_in_another_coding_are_refused_with_the_line_to_write(y, advice):
         labels_to_learn_from(y, len(y))
 
 
+@pytest.mark.parametrize("read", [check_training_labels, labels_to_learn_from])
+@pytest.mark.parametrize(
+    ("y", "said"),
+    [
+        (np.arange(210) < 10, "10 of 210 labels in y are True, which means normal"),
+        ([False, False, False], "0 of 3 labels"),
+        (pd.array([True, None, False, False], dtype="boolean"), "1 of 3 labels"),
+    ],
+)
+def test_booleans_that_are_mostly_false_are_refused(y, said, read):
+    with pytest.raises(InvalidInputError, match=said) as caught:
+        read(y, len(y))
+    for line in ("pass ~y", "as_labels(y, anomaly=True)", "as_labels(y, anomaly=False)"):
+        assert line in str(caught.value)
+
+
+def test_booleans_that_are_normal_in_half_of_the_rows_are_learned_from():
+    np.testing.assert_array_equal(labels_to_learn_from([True, False], 2), [1, -1])
+
+
+def test_the_warning_of_0_and_1_begins_with_what_happens_to_measures():
+    with pytest.warns(LabelsWarning, match="^If 1 means anomaly, scores of scikit-learn") as told:
+        labels_to_learn_from([0, 1, 0, 1, np.nan], 5)
+    assert "upside down (0.01 for 0.99)" in str(told[0].message)
+    with pytest.warns(LabelsWarning, match="^y was not learned from"):
+        labels_to_learn_from([0, 1, 2], 3)
+
+
 def test_labels_in_our_coding_are_learned_from():
     np.testing.assert_array_equal(labels_to_learn_from([1, -1, 0], 3), [1, -1, 0])
     np.testing.assert_array_equal(labels_to_learn_from(None, 3), [0, 0, 0])

@@ -335,7 +335,8 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
             self.zone_ = _zone(dtype, when)
             self.is_number_ = when.dtype.kind != "M" and _kind(when) == "numbers"
             times = _seconds(_name(names, self.time_), when)  # refuses what is no time
-            require_periods(check_seasons(self.season), times)
+            shown = _name(names, self.time_) if self.is_number_ else ""
+            require_periods(check_seasons(self.season), times, shown)
             if self.zone_:
                 find_zone(self.zone_)
         if names is None:
@@ -712,6 +713,18 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         names = _column_names(X)
         places = np.flatnonzero(self.ignored_ & self._is_feature).tolist()
         return [f"{_name(names, j)} ({self.reasons_[j]})" for j in places]
+
+    def alike(self, X: Any) -> list[str]:
+        """Return the columns of a training table of which all categories are too rare to differ."""
+        names, found = (
+            _column_names(X),
+            zip(np.flatnonzero(self.categorical_).tolist(), self.patterns_, strict=True),
+        )
+        return [
+            _name(names, j)
+            for j, encoding in found
+            if 2 * (len(encoding) - 2) > len(X) > 2 and not np.ptp(encoding[:-2], axis=0).any()
+        ]
 
     def _encoded(
         self,

@@ -119,6 +119,11 @@ def local_frame(X: Any) -> Any:
         return X
     if library == "pyarrow" and name == "RecordBatch":  # narwhals knows tables only
         return slow("pyarrow").Table.from_batches([X])
+    if library == "pyarrow" and name == "RecordBatchReader":
+        raise InvalidTypeError(
+            "X must be a table in memory. Got pyarrow.RecordBatchReader, whose rows can be read "
+            "only once. Call .read_all(), which returns a table."
+        )
     nw = slow("narwhals.stable.v2")
     try:
         frame = nw.from_native(X, pass_through=True)

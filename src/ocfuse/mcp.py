@@ -39,7 +39,8 @@ Tool: TypeAlias = Callable[..., Coroutine[Any, Any, Answer]]
 Data = Annotated[
     str,
     Field(
-        description="Table: CSV, TSV, JSON lines, Parquet, Feather, NPY, NPZ, or a folder of them."
+        description="Table: CSV, TSV, JSON lines, Parquet, Feather, Excel, NPY, NPZ, text also as "
+        ".gz, .bz2, .xz or .zst, or a folder of them."
     ),
 ]
 Model = Annotated[str, Field(description="Model file that fit wrote, such as model.ocf.")]
@@ -51,6 +52,13 @@ Label = Annotated[
 ]
 Normal = Annotated[
     list[str] | None, Field(description="Values of the label column that mean normal.")
+]
+Anomaly = Annotated[
+    list[str] | None, Field(description="Values of the label column that mean an anomaly.")
+]
+Category = Annotated[
+    list[str] | None,
+    Field(description="Columns of categories, even if they look like numbers, such as codes."),
 ]
 Ignore = Annotated[list[str] | None, Field(description="Columns to leave out.")]
 Group = Annotated[
@@ -199,10 +207,29 @@ class Tools:
         return _shorter(await _run("inspect", [self.folders.existing(model)], {}))
 
     async def plan(
-        self, data: Data, members: Members = "default", label: Label = None, group: Group = None
+        self,
+        data: Data,
+        members: Members = "default",
+        label: Label = None,
+        normal: Normal = None,
+        anomaly: Anomaly = None,
+        ignore: Ignore = None,
+        group: Group = None,
+        category: Category = None,
     ) -> Answer:
-        """Tell the memory and seconds that fit would take, without learning anything."""
-        flags = {"members": members, "label": label, "group": group}
+        """Tell the memory and seconds that fit would take, without learning anything.
+
+        The answer counts columns after encoding: categories become several.
+        """
+        flags = {
+            "members": members,
+            "label": label,
+            "normal": normal,
+            "anomaly": anomaly,
+            "ignore": ignore,
+            "group": group,
+            "category": category,
+        }
         answer: Answer = await _run("plan", [self.folders.existing(data)], flags)
         return answer
 
@@ -214,7 +241,13 @@ class Tools:
         false_alarms: FalseAlarms = None,
         label: Label = None,
         normal: Normal = None,
+        anomaly: Anomaly = None,
         ignore: Ignore = None,
+        category: Category = None,
+        number: Annotated[
+            list[str] | None,
+            Field(description="Columns of numbers, even if they look like ids or counters."),
+        ] = None,
         group: Group = None,
         id: Annotated[str | None, Field(description="Column that names the rows.")] = None,
         time: Annotated[str | None, Field(description="Column with the times of rows.")] = None,
@@ -252,7 +285,10 @@ class Tools:
             "false-alarms": false_alarms,
             "label": label,
             "normal": normal,
+            "anomaly": anomaly,
             "ignore": ignore,
+            "category": category,
+            "number": number,
             "group": group,
             "id": id,
             "time": time,
@@ -310,15 +346,21 @@ class Tools:
         data: Data,
         label: Annotated[str, Field(description="Column that tells normal rows from anomalies.")],
         normal: Normal = None,
+        anomaly: Anomaly = None,
         members: Members = "default",
         group: Group = None,
         splits: Annotated[int, Field(ge=1, le=50, description="Repetitions.")] = 5,
     ) -> Answer:
         """Compare the default detector, its members and other fusions on rows with labels."""
-        flags = {"label": label, "normal": normal, "members": members, "group": group}
-        found: Answer = await _run(
-            "compare", [self.folders.existing(data)], flags | {"splits": splits}
-        )
+        flags = {
+            "label": label,
+            "normal": normal,
+            "anomaly": anomaly,
+            "members": members,
+            "group": group,
+            "splits": splits,
+        }
+        found: Answer = await _run("compare", [self.folders.existing(data)], flags)
         told = ("system", "kind", "auc", "gmean", "false_alarms", "rank", "failure")
         return found | {
             "summary": [{name: row.get(name) for name in told} for row in found["summary"]]
@@ -359,14 +401,22 @@ async def _run(command: str, paths: Sequence[Path], flags: Flags) -> Any:
             cwd=folder,
             env=os.environ | wide,
         )
-    said = done.stderr.decode(errors="replace")
+    said = _in_parameters(done.stderr.decode(errors="replace"), flags)
     if done.returncode:
         raise InvalidInputError(_plain(said) or f"{command} ended with {done.returncode}.")
     answer = json.loads(done.stdout)
     warned = [line.removeprefix("Warning: ") for line in said.splitlines() if line.strip()]
-    if isinstance(answer, dict) and not answer.get("warnings"):
-        answer["warnings"] = [line for line in warned if not line.startswith("[")]
+    if isinstance(answer, dict):
+        told = [_in_parameters(line, flags) for line in answer.get("warnings") or ()]
+        answer["warnings"] = told or [line for line in warned if not line.startswith("[")]
     return answer
+
+
+def _in_parameters(text: str, flags: Flags) -> str:
+    """Return a message with the parameters of a tool in place of its flags; others are kept."""
+    names = {flag: flag.replace("-", "_") for flag in flags} | {"row": "rows"}
+    flag = rf"(?<![\w'\"-])--({'|'.join(sorted(names, key=len, reverse=True))})(?![\w-])"
+    return re.sub(flag, lambda found: names[found[1]], text)
 
 
 def _plain(said: str) -> str:

@@ -184,8 +184,9 @@ def _to_float(values: ArrayLike, name: str, *, copy: bool) -> FloatArray:
 def check_training_labels(y: Any, n: int) -> Int64Array:
     """Return one of +1, 0, -1 per row; without labels every row is unknown.
 
-    A boolean y answers "is it normal?": True is +1 and False is -1. Every other
-    coding is refused, because 0 / 1 means opposite things in other libraries.
+    A boolean y answers "is it normal?": True is +1 and False is -1. It is refused if
+    fewer than half of the labels are True, which most likely means "is it an anomaly?".
+    Every other coding is refused, because 0 / 1 means opposite things in other libraries.
     """
     labels = _label_array(y, n)
     wrong = _what_is_wrong(labels)
@@ -208,9 +209,15 @@ def labels_to_learn_from(y: Any, n: int) -> Int64Array:
     wrong = _what_is_wrong(labels)
     if not wrong or not _are_classes(labels):
         return check_training_labels(y, n)
+    largest = "Scorers of scikit-learn take the larger of two labels for the normal one."
+    first = ""
+    if set(np.unique(labels[~np.isnan(labels)])) == {0, 1}:
+        first = (
+            "If 1 means anomaly, scores of scikit-learn such as roc_auc are now upside down "
+            "(0.01 for 0.99): convert y before cross-validation, as_labels(y, anomaly=1). "
+        )
     warnings.warn(
-        f"y was not learned from, and all rows count as unknown. {wrong} Scorers of scikit-learn "
-        "take the larger of two labels for the normal one.",
+        f"{first}y was not learned from, and all rows count as unknown. {wrong} {largest}",
         LabelsWarning,
         stacklevel=4,
     )
@@ -226,7 +233,21 @@ def _label_array(y: Any, n: int) -> NDArray[Any]:
         raise InvalidInputError(
             f"y must have one label per row of X, shape ({n},). Got shape {labels.shape}."
         )
+    if labels.dtype.kind == "b":
+        _require_mostly_true(labels)
     return _from_objects(labels) if labels.dtype.kind == "O" else labels
+
+
+def _require_mostly_true(known: Any) -> None:
+    """Refuse booleans of which fewer than half are True: they may mean "is it an anomaly?"."""
+    n_true, n = int(np.count_nonzero(known)), len(known)
+    if 2 * n_true < n:
+        raise InvalidInputError(
+            f"{n_true} of {n} labels in y are True, which means normal, and {n - n_true} are "
+            "False, which means anomaly. If True means anomaly, pass ~y, or as_labels(y, "
+            "anomaly=True) of ocfuse.metrics. If it does mean normal, pass as_labels(y, "
+            "anomaly=False)."
+        )
 
 
 def _what_is_wrong(labels: NDArray[Any]) -> str:
@@ -266,6 +287,7 @@ def _from_objects(labels: NDArray[Any]) -> NDArray[Any]:
     values = [np.nan if value is None or value != value else value for value in plain]
     known = [value for value in values if value == value]
     if known and all(isinstance(value, bool | np.bool_) for value in known):
+        _require_mostly_true(known)
         return np.array([v if v != v else (NORMAL if v else ANOMALY) for v in values], dtype=float)
     if all(isinstance(value, Real) for value in known):
         return np.array(values, dtype=np.float64)

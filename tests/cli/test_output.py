@@ -136,6 +136,11 @@ def test_column_names_of_a_stranger_do_not_reach_the_terminal(tmp_path, run_comm
         ("comes first: by=['plant', 'machine'], or", "comes first: --by plant,machine, or"),
         ("by=['plant'] has", "--by plant has"),
         ("instance zone='Europe/Berlin'.", "instance --zone 'Europe/Berlin'."),
+        ("'m' cannot be both by and direction.", "'m' cannot be in --by and in --high or --low."),
+        (
+            "'m' cannot be both ignore and limits.",
+            "'m' cannot be in --ignore and in --above or --below.",
+        ),
         # what is no setting stays: columns, English words
         ("Column 'time' is missing", "Column 'time' is missing"),
         ("column my_label=3", "column my_label=3"),

@@ -2,6 +2,8 @@
 
 import json
 
+import numpy as np
+import pandas as pd
 import pytest
 from PIL import Image
 
@@ -29,9 +31,20 @@ def test_of_rows_is_that_of_the_detector(plant_folder, run_command):
     model = TableDetector(FusedDetector("light", random_state=0), id="part", time="when")
     expected = model.plan(open_source(path).read())
     told = json.loads(text)
-    assert (told["rows"], told["columns"]) == (300, 4)
+    assert (told["rows"], told["columns_after_encoding"]) == (300, 4)
     assert told["fit_bytes"] == expected.fit_bytes
-    assert "300 rows of 4 columns" in run_command("plan", path, *table)[1]
+    assert "300 rows of 4 columns after encoding\n" in run_command("plan", path, *table)[1]
+    numbers = run_command("plan", path, *table, "--ignore", "mode")[1]
+    assert "300 rows of 2 columns\n" in numbers
+
+
+@pytest.mark.usefixtures("no_fits")
+def test_columns_of_categories_are_counted_after_encoding(run_command, tmp_path):
+    rows = pd.DataFrame({"kind": [*"abcd"] * 25, "size": np.random.default_rng(0).normal(size=100)})
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    told = json.loads(run_command("plan", tmp_path / "rows.csv", "--json")[1])
+    assert told["columns_after_encoding"] == 6
+    assert "100 rows of 6 columns after encoding" in run_command("plan", tmp_path / "rows.csv")[1]
 
 
 @pytest.mark.usefixtures("no_fits")

@@ -53,6 +53,13 @@ def test_cross_validation_with_0_and_1_is_refused_with_the_line_to_write(detecto
         cross_val_score(detector, X, IS_ANOMALY, scoring="roc_auc", cv=FOLDS)
 
 
+def test_cross_validation_with_booleans_that_mean_anomaly_is_refused():
+    with pytest.raises(ValueError, match="If True means anomaly, pass ~y"):
+        cross_val_score(DETECTOR, X, IS_ANOMALY == 1, scoring="roc_auc", cv=FOLDS)
+    found = cross_val_score(DETECTOR, X, IS_ANOMALY == 0, scoring="roc_auc", cv=FOLDS)
+    assert found.mean() > 0.9
+
+
 def test_classes_are_not_learned_from():
     some = np.arange(105) % 3
     with pytest.warns(LabelsWarning, match="y was not learned from"):

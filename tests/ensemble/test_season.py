@@ -11,6 +11,7 @@ from ocfuse.exceptions import (
     CellsWarning,
     IgnoredColumnsWarning,
     InvalidInputError,
+    SuspectInputWarning,
     TableError,
 )
 from ocfuse.tables import TableDetector
@@ -104,6 +105,11 @@ def test_a_model_file_keeps_the_seasons(detector, tmp_path):
     assert np.array_equal(loaded.score_samples(rows), detector.score_samples(rows))
 
 
+def test_a_time_without_a_season_does_nothing_and_that_is_said():
+    with pytest.warns(SuspectInputWarning, match="time='when' has no effect without season"):
+        detector_of().fit(hours_of(9, 1, step="2h"))
+
+
 def test_seconds_are_times_too():
     rows, fresh = hours_of(42, 1), hours_of(9, 6)
     by_date = detector_of(season="day").fit(rows).score_samples(fresh)
@@ -171,11 +177,14 @@ def test_new_groups_have_the_season_of_all_whatever_their_level():
         ({"zone": "UTC"}, "Give it with a season"),
         ({"season": "day", "time": "ms"}, "Got 1769990400000, .* divide them by 1,000"),
         ({"season": "day", "time": "mode"}, "holds text"),
+        ({"season": "day", "time": "flow"}, "time='flow' does not look like times"),
+        ({"season": "year", "time": "seconds"}, "two years or more"),
     ],
 )
 def test_seasons_that_cannot_be_learned_are_refused(settings, words):
     rows = hours_of(21, 1, step="2h").assign(mode="a")
     rows["ms"] = rows["when"].astype("datetime64[ms]").astype(np.int64)
+    rows["seconds"] = rows["ms"] // 1000
     with pytest.raises((InvalidInputError, TypeError), match=words):
         FusedDetector("light", **({"time": "when"} | settings)).fit(rows)
 

@@ -65,9 +65,6 @@ PHRASES = {
     "limits must name": "--above and --below must name",
     "limits names": "--above or --below names",
     "Got limits=": "Got ",
-    "cannot be both category and direction": "cannot be in --category and in --high or --low",
-    "cannot be both category and limits": "cannot be in --category and in --above or --below",
-    "cannot be both category and number": "cannot be in --category and in --number",
     "encoder=FeatureEncoder(categories=[...])": "--category COLUMN",
     "calibrate without groups": "leave --group out",
     " runs or more, or calibrate on fresh ones.": " runs or more.",
@@ -301,6 +298,12 @@ def in_flags(text: str) -> str:
     for words, other in PHRASES.items():
         text = text.replace(words, other)
     flags = {name: f"--{name}" for name in SAME} | OTHER
+    roles = flags | {"direction": "--high or --low", "limits": "--above or --below"}
+    text = re.sub(
+        rf"cannot be both ({'|'.join(roles)}) and ({'|'.join(roles)})\b",
+        lambda found: f"cannot be in {roles[found[1]]} and in {roles[found[2]]}",
+        text,
+    )
     several = rf"(?<![\w.'\"-])({'|'.join(flags)})=\[('[^\]]*')\]"
     joined = "', '"
     text = re.sub(several, lambda f: f"{flags[f[1]]} {f[2][1:-1].replace(joined, ',')}", text)

@@ -127,7 +127,11 @@ def plan_command(
         plan = model.plan(source.read())
     if json:
         names = ("fit_bytes", "model_bytes", "fit_seconds", "score_seconds", "available_bytes")
-        facts = {"rows": plan.n_rows, "columns": plan.n_columns, "members": list(plan.members)}
+        facts = {
+            "rows": plan.n_rows,
+            "columns_after_encoding": plan.n_columns,
+            "members": list(plan.members),
+        }
         print_json(facts | {name: getattr(plan, name) for name in names})
     else:
         print_line(str(plan))

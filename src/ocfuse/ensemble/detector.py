@@ -26,7 +26,15 @@ from ocfuse.encoder import (
 )
 from ocfuse.ensemble.adapt import adapted_fusion, require_adaptable
 from ocfuse.ensemble.copies import find_copies, merged_groups, warn_of_copies, without_copies
-from ocfuse.ensemble.fit import Learned, Recipe, Table, held_out_scores, read_table, warn_of_ignored
+from ocfuse.ensemble.fit import (
+    Learned,
+    Recipe,
+    Table,
+    held_out_scores,
+    read_table,
+    warn_of_ignored,
+    warn_of_settings,
+)
 from ocfuse.ensemble.plan import Plan, job_of, make_plan, require_memory
 from ocfuse.ensemble.prune import pruned_pool
 from ocfuse.ensemble.score import ContextScale, ScoreChain, Trace
@@ -66,9 +74,9 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     scores of the members to one fused score per row. Higher scores are more normal.
 
     The threshold of the fused score is set with held-out scores, so that about a share
-    `false_alarm_rate` of fresh normal rows raises an alarm. `calibrate` makes this rate exact. If
-    groups are given, such as runs, the threshold counts groups, and the rate holds for rows of
-    fresh groups.
+    `false_alarm_rate` of fresh normal rows raises an alarm. After `calibrate` the rate
+    holds on average (split conformal). If groups are given, such as runs, the threshold counts
+    groups, and the rate holds for rows of fresh groups.
 
     Parameters
     ----------
@@ -96,7 +104,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     false_alarm_rate : float, default=0.05
         Share of fresh normal rows that may raise an alarm.
     random_state : int, RandomState instance or None, default=None
-        Seed of random members and of the pseudo-negatives.
+        Seed of random members and of the pseudo-negatives. None draws a new seed for each fit: give
+        a number for equal fits.
     n_jobs : int, default=None
         Number of threads: for fitting members of other packages, and for scoring many rows if all
         members are of this package. None is 1 for fitting; for scoring it is the number that the
@@ -118,7 +127,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         usual values of the same machine. These columns are not features. They differ from `groups`
         of `fit`, which are rows that are held out together.
     time : str or int, default=None
-        Column of X with the time of each row: dates, or seconds since 1970. It is not a feature.
+        Column of X with the time of each row: dates, or seconds since 1970. It is not a feature,
+        and has no other effect without `season`.
     season : str or sequence of str, default=()
         Compare numbers with the usual values at the same local time of the "day", "week", "month"
         or "year", in those columns where this predicts held-out rows better. Needs `time`.
@@ -137,6 +147,10 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
 
     Attributes
     ----------
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if X was a data frame whose column names are all text.
     limits_ : ValueLimits or None
         The limits, with the positions of their columns.
     encoder_ : FeatureEncoder
@@ -152,7 +166,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     offset_ : float
         Threshold: rows with a lower fused score raise an alarm.
     threshold_rate_ : float
-        False-alarm rate of the threshold: exact after `calibrate`, approximate after `fit`.
+        False-alarm rate of the threshold: after `calibrate` it holds on average (split
+        conformal), after `fit` approximately.
     training_scores_ : ndarray of shape (n_samples,)
         Held-out fused scores of the training rows: from members and fusions that have not seen
         these rows.
@@ -163,8 +178,9 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
     usual_ : UsualValues
         The usual values of each column in the training rows that are not labelled anomalies.
     trimmed_rows_ : ndarray
-        Unlabelled rows of X that are too far outside to be learned. They may be normal, so they
-        count when the threshold is set, for at most half of the alarms.
+        Unlabelled rows of X that are too far outside to be learned. They may be normal, so the
+        threshold counts them as alarms, but they take up at most half of those that
+        `false_alarm_rate` allows.
     training_place_ : ndarray of shape (n_samples,)
         For each row of X, its position among the learned rows; -1 if it was not learned.
     calibration_rows_ : ndarray of shape (n_normal,) or None
@@ -324,8 +340,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
             Training rows. Without y they should be normal, or mostly so. Rows far outside are not
             learned (`trimmed_rows_`).
         y : array-like of shape (n_samples,), default=None
-            +1 normal, -1 anomaly, 0 or NaN unknown; boolean with True = normal. Rows labelled +1
-            are always learned.
+            +1 normal, -1 anomaly, 0 or NaN unknown; boolean with True = normal, at least half of
+            them True. Rows labelled +1 are always learned.
         groups : array-like of shape (n_samples,) or Groups, default=None
             Group of each row, such as its run or part. Rows of one group are held out together,
             and the threshold counts groups: with K groups, the lowest rate that can be promised
@@ -439,6 +455,7 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         self.encoder_, self.pool_ = learned.encoder, learned.pool
         self.pruned_change_ = 0.0
         warn_of_ignored(self.encoder_.ignored(table.X))
+        warn_of_settings(self.encoder_, table.X)
         if self.encoder_.usual_ is not None:
             warn_of_seasons(self.encoder_.usual_.seasons)
             names = [*getattr(self, "feature_names_in_", range(self.n_features_in_))]

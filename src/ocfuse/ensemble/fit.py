@@ -22,7 +22,7 @@ from ocfuse.column_kinds import EMPTY
 from ocfuse.detectors.base import MANY_ROWS, core_rows
 from ocfuse.detectors.members import seeded
 from ocfuse.detectors.pool import Pool
-from ocfuse.encoder import FeatureEncoder, check_table, take_rows
+from ocfuse.encoder import FeatureEncoder, check_table, is_given, take_rows
 from ocfuse.ensemble.outliers import (
     LARGEST_GROUP,
     LARGEST_SHARE,
@@ -39,6 +39,7 @@ from ocfuse.exceptions import (
     MemberError,
     OcfuseWarning,
     PseudoNegativeWarning,
+    SuspectInputWarning,
 )
 from ocfuse.fusion.base import BaseFusion
 from ocfuse.fusion.competence import CompetenceFusion
@@ -517,6 +518,25 @@ def row_numbers(X: FloatArray) -> IntArray:
     X = np.ascontiguousarray(X) + 0.0  # -0.0 and 0.0 are the same value
     rows = X.view(np.dtype((np.void, X.dtype.itemsize * X.shape[1]))).ravel()
     return np.unique(rows, return_inverse=True)[1]
+
+
+def warn_of_settings(encoder: FeatureEncoder, table: Any) -> None:
+    """Warn of settings of a fitted encoder that have no effect on this training table."""
+    for name in encoder.alike(table):
+        warnings.warn(
+            f"Column {name!r} is a category, but its values come too rarely to differ: all are "
+            "one, 'other', and nothing is learned from them. Leave the column out.",
+            SuspectInputWarning,
+            stacklevel=4,
+        )
+    if encoder.time_ is not None and not is_given(encoder.season):
+        warnings.warn(
+            f"time={encoder.time!r} has no effect without season, other than that the column is "
+            "no feature. Give season, such as season='day', to compare numbers with the usual "
+            "values at the same time; or leave time out, and the column out of X.",
+            SuspectInputWarning,
+            stacklevel=4,
+        )
 
 
 def warn_of_ignored(columns: list[str]) -> None:

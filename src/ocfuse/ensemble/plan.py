@@ -129,6 +129,8 @@ class Job:
         Number of groups; with groups all members are fitted fold by fold. None without groups.
     n_tried : int
         Number of settings that a search tries.
+    is_encoded : bool
+        Whether the table has another number of columns, before categories are encoded.
     """
 
     n_rows: int
@@ -136,6 +138,7 @@ class Job:
     n_anomalies: int = 0
     n_groups: int | None = None
     n_tried: int = 0
+    is_encoded: bool = False
 
 
 @dataclass(frozen=True)
@@ -341,7 +344,8 @@ def job_of(X: Any, y: Any = None, groups: Any = None, tune: Any = None, encoder:
     elif groups is not None:
         n_groups = len(np.unique(check_groups(groups, n).label))
     n_tried = 0 if tune is None else make_search(tune).n_candidates
-    return Job(n - n_anomalies, m, n_anomalies, n_groups, n_tried)
+    is_encoded = hasattr(X, "shape") and X.shape[1:] != (m,)
+    return Job(n - n_anomalies, m, n_anomalies, n_groups, n_tried, is_encoded)
 
 
 def shape_of(X: Any, encoder: Any = None) -> tuple[int, int]:
@@ -386,6 +390,7 @@ def advice(plan: Plan) -> str:
 
 def _job_in_words(job: Job) -> str:
     words = f"{job.n_rows:,} rows of {job.n_columns:,} columns"
+    words += " after encoding" if job.is_encoded else ""
     if job.n_groups is not None:
         words += f" in {job.n_groups:,} groups"
     return words + (f" with {job.n_tried:,} settings tried" if job.n_tried else "")

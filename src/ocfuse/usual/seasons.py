@@ -601,20 +601,30 @@ class Seasons:
         ]
 
 
-def require_periods(names: Sequence[str], times: FloatArray) -> None:
-    """Refuse seasons of which training has fewer than two periods."""
+def require_periods(names: Sequence[str], times: FloatArray, of_numbers: str = "") -> None:
+    """Refuse seasons of which training has fewer than two periods.
+
+    `of_numbers` is the name of the column, if its times are numbers.
+    """
     known = times[np.isfinite(times)]
     if not len(known):
         raise InvalidInputError("A season needs the times of rows. Got none that can be read.")
     require_seconds(known)
     span = float(np.ptp(known))
     for name in names:
-        if span < FEWEST_PERIODS * SEASONS[name]:
+        if span >= FEWEST_PERIODS * SEASONS[name]:
+            continue
+        if of_numbers and np.abs(known).max() < SEASONS["year"]:  # not since 1970
             raise InvalidInputError(
-                f"season={name!r} needs rows of two {name}s or more, which differ. These span "
-                f"{_in_words(span)}. Leave it out, or learn from a longer time; times that are "
-                "numbers count as seconds."
+                f"time={of_numbers!r} does not look like times: numbers count as seconds, and "
+                f"these go from {known.min():.4g} to {known.max():.4g}, while season={name!r} "
+                f"needs two {name}s or more. Name a column of times, or leave the season out."
             )
+        raise InvalidInputError(
+            f"season={name!r} needs rows of two {name}s or more, which differ. These span "
+            f"{_in_words(span)}. Leave it out, or learn from a longer time; times that are "
+            "numbers count as seconds."
+        )
 
 
 def require_seconds(times: FloatArray, most: float = 2.6e11) -> None:
