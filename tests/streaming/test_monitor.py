@@ -161,6 +161,40 @@ def test_an_event_ends_with_its_run():
     assert events.n_events == 2
 
 
+@pytest.mark.parametrize(
+    ("scores", "state"),
+    [
+        ([-1, -1], "interrupted"),
+        ([-1, -1, 0.3], "end"),  # not below the threshold, though not above `leave`
+        ([-1, -1, 1], "end"),  # only held
+        ([-1, -1, 1, -1], "interrupted"),
+        ([-1, -1, float("nan")], "interrupted"),
+    ],
+)
+def test_an_event_of_rows_that_are_cut_off_ends_if_the_last_score_is_not_low(scores, state):
+    events = RowEvents(EventTracker(0.0, 0.5, 2, hold=5), most_unscored=3)
+    for i, score in enumerate(scores):
+        events.take({"row": i, "columns": {}, "score": score, "p_value": 0.5, "is_anomaly": True})
+    (event,) = events.finish(is_cut=True)
+    assert (event["state"], event["event"], events.n_events) == (state, 1, 1)
+
+
+def test_the_end_of_a_stream_interrupts_what_lasts(model, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("ocfuse.streaming.monitor.monotonic", lambda: now[0])
+    monitor, normal = LiveMonitor(model, timeout=2.0, names={"stream": "line"}), run(60)
+    for row in normal.to_dict("records"):
+        monitor.take({"flow": row["flow"]}, row["when"])
+    now[0] = 3.0
+    (silence,) = monitor.listen()
+    (missing, silent) = (r for r in monitor.finish() if r["kind"] in ("missing", "silent"))
+    assert missing["state"] == silent["state"] == "interrupted"
+    assert missing["begun"]["row"] < missing["row"] == silent["row"] == N - 1
+    assert silent["begun"] == {"at": silence["at"], "row": N - 1}
+    assert (missing["stream"], monitor.n_sensors, monitor.n_silences) == ("line", 1, 1)
+    assert monitor.finish() == []
+
+
 def test_rows_without_a_score_are_told_once_and_again_later():
     nan = float("nan")
     found, events = told_of([*[nan] * 6, 1, *[nan] * 3, 1, *[nan] * 4])
