@@ -773,6 +773,16 @@ def test_fit_says_what_its_held_out_runs_raised_and_promise(pump, careful, run_c
     assert code == 0
     assert "by fits that have not seen them" in plain(out)
     assert "8 asked for" in plain(out)
+    assert "how sure" not in out  # that is of rows
+
+
+def test_of_a_rate_of_events_that_cannot_be_promised_is_said_so_alone(pump, tmp_path, run_command):
+    rates = ("--false-alarms", "0.05", "--false-alarms-per-hour", "0.1")  # of rows too low as well
+    given = (*FIT[:-2], *rates, "--rows", "300", "-o", tmp_path / "m.ocf", "--json", "-q")
+    code, out, err = run_command("fit", pump / "runs", *given)
+    assert code == 0
+    assert json.loads(out)["warnings"] == [err.removeprefix("Warning: ").rstrip()]
+    assert err.startswith("Warning: 0.1 alarms per hour cannot be promised: from 10 runs")
 
 
 def test_watch_uses_the_rule_of_the_model_and_the_report_has_its_events(
