@@ -11,6 +11,7 @@ from ocfuse import FusedDetector
 from ocfuse.detectors import GMM, KNN
 from ocfuse.exceptions import DriftWarning, InvalidInputError
 from ocfuse.streaming import EventTracker, LiveMonitor, StreamDetector, StreamTable
+from ocfuse.streaming.channels import ChannelReading
 from ocfuse.streaming.monitor import RowEvents
 
 N, FAULT = 150, 100
@@ -193,6 +194,19 @@ def test_the_end_of_a_stream_interrupts_what_lasts(model, monkeypatch):
     assert silent["begun"] == {"at": silence["at"], "row": N - 1}
     assert (missing["stream"], monitor.n_sensors, monitor.n_silences) == ("line", 1, 1)
     assert monitor.finish() == []
+
+
+@pytest.mark.parametrize("n_far", [0, 1])
+def test_channels_that_read_as_usual_are_not_named(model, faulty, monkeypatch, n_far):
+    far = ChannelReading("current", 3.0, 0.0, 1.0, 0.9)
+    as_usual = ChannelReading("flow", 0.5, 0.0, 1.0, 0.9)
+    left = [far] * n_far  # of the alarm
+    reasons = lambda log, i: ([left.pop() if left else as_usual], {})  # noqa: E731
+    monkeypatch.setattr(model, "reasons", reasons)
+    records = told(LiveMonitor(model), faulty, faulty["when"])
+    first, last = (next(r for r in records if r["kind"] == kind) for kind in ("alarm", "event"))
+    assert last["worst"]["row"] > first["row"]
+    assert first["channels"] == last["channels"] == [far.as_dict()] * n_far
 
 
 def test_rows_without_a_score_are_told_once_and_again_later():

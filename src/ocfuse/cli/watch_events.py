@@ -156,7 +156,8 @@ def alarm_of(record: Mapping[str, Any]) -> Alarm | None:
         score=scores["score"],
         threshold=record["threshold"],
         p_value=scores.get("p_value"),
-        text=words or f"score {scores['score']:.4g} below {record['threshold']:.4g}",
+        text=words
+        or f"no single channel, score {scores['score']:.4g} below {record['threshold']:.4g}",
         channels=channels,
         members=record.get("members", {}),
         **about,
@@ -462,7 +463,7 @@ def _named(row: Row) -> str:
 def _channels(record: Row) -> str:
     """Return the channels behind a score with what is usual of them."""
     words = "; ".join(channel["words"] for channel in record.get("channels", ()))
-    return f"  {words}" if words else ""
+    return f"  {words}" if words else "  no single channel" if "channels" in record else ""
 
 
 def _scores(row: Row) -> str:

@@ -128,6 +128,7 @@ class LiveMonitor:
         self.n_rows = self.n_silences = self.n_sensors = self.n_limits = self._n_refused = 0
         self.last: Record = {"row": None, "columns": {}}
         self._why: tuple[Record, Record] | None = None  # lowest row of an event, and its reasons
+        self._channels: list[Record] = []  # behind the last alarm
         self._heard, self._is_silent = monotonic(), False
         self._open = OpenRecords()
 
@@ -296,15 +297,23 @@ class LiveMonitor:
         return {"counts": counts | {"refused": self._n_refused}}
 
     def _reasoned(self, record: Record, rows: Sequence[Record], log: ChunkLog) -> Record:
-        """Return a record with how grave it is, and the channels and members behind it."""
+        """Return a record with how grave it is, and the channels and members behind it.
+
+        An event has the channels of its alarm if all are as usual in its lowest row.
+        """
         if record["kind"] not in ("alarm", "event"):
             return record
         worst = record["worst"] if record["kind"] == "event" else record
-        if record["kind"] == "event" and self._why is not None:
-            known, reasons = self._why
-            if known["row"] == worst["row"]:
-                return record | reasons
-        return record | self._reasons(worst, rows, log)
+        known, reasons = self._why or ({}, {})
+        if record["kind"] == "event" and known.get("row") == worst["row"]:
+            found = reasons
+        else:
+            found = self._reasons(worst, rows, log)
+        if record["kind"] == "alarm":
+            self._channels = found.get("channels", [])
+        elif not found.get("channels"):
+            found = found | {"channels": self._channels}
+        return record | found
 
     def _reasons(self, row: Record, rows: Sequence[Record], log: ChunkLog) -> Record:
         """Return what lies behind the score of one of these rows."""
@@ -314,7 +323,7 @@ class LiveMonitor:
         if place is None:
             return found
         readings, members = self.model.reasons(log, place)
-        found["channels"] = [reading.as_dict() for reading in readings]
+        found["channels"] = [reading.as_dict() for reading in readings if reading.stands_out]
         return found | {"members": {name: float(f"{x:.6g}") for name, x in members.items()}}
 
     def _silence(self, state: str, seconds: float) -> Record:
