@@ -803,6 +803,24 @@ def test_watch_uses_the_rule_of_the_model_and_the_report_has_its_events(
     assert f"<h3>{n_events} event" in page.read_text()
 
 
+@pytest.mark.parametrize("n_cells", [4_000_000, 4 * 37])
+def test_score_counts_events_of_all_runs(pump, tmp_path, run_command, monkeypatch, n_cells):
+    monkeypatch.setattr("ocfuse.tables.source.Source.max_cells", n_cells)
+    (tmp_path / "runs").mkdir()
+    for hour, name in enumerate("abc"):  # in the last nothing fails, and each lasts 149 s
+        content = run(60) if name == "c" else pd.read_csv(pump / "new.csv")
+        content["when"] = run(50 + hour)["when"]
+        content.to_csv(tmp_path / "runs" / f"{name}.csv", index=False)
+    given = ("score", pump / "pump.ocf", tmp_path / "runs", "-o", tmp_path / "s.csv")
+    code, text, _ = run_command(*given, "--report", tmp_path / "page.html")
+    assert code == 0
+    (found,) = re.findall(r"^(\d+) events in 3 runs, 0\.1 hours\.\n450 rows", text)
+    assert f"<h3>{found} event" in (tmp_path / "page.html").read_text()
+    known = json.loads(run_command(*given, "--json")[1])
+    assert (known["events"], known["runs"]) == (int(found), 3)
+    assert known["hours"] == pytest.approx(3 * 149 / 3600, abs=1e-4)
+
+
 def test_rates_of_events_are_for_streams_and_one_at_a_time(pump, tmp_path, run_command):
     given = ("fit", pump / "runs", "-o", tmp_path / "m.ocf", "--false-alarms-per-hour", "1")
     code, _, err = run_command(*given)
