@@ -15,12 +15,7 @@ import pytest
 from ocfuse import load
 from ocfuse.cli.app import run as main
 from ocfuse.cli.runtime import Terminated
-from ocfuse.cli.watch_events import (
-    EventSettings,
-    Flags,
-    StreamReporter,
-    last_event,
-)
+from ocfuse.cli.watch_events import EventFile, EventSettings, Flags, StreamReporter
 from ocfuse.streaming import StreamTable
 from ocfuse.streaming.monitor import patience
 from ocfuse.tables import open_source
@@ -69,12 +64,31 @@ def watch(pump, run_command, monkeypatch):
 
 
 @pytest.fixture
+def hook():
+    hook = Hook()
+    yield hook
+    hook.close()
+
+
+@pytest.fixture
 def rows(pump):
     return (pump / "new.csv").read_bytes().splitlines()
 
 
 def records(text):
     return [json.loads(line) for line in text.splitlines()]
+
+
+def told_of(hook, kind, n):
+    """Return the messages of a kind, each once, as soon as there are so many."""
+
+    def found():
+        messages = [json.loads(body) for _, body in hook.got]
+        return {m["id"]: m for m in messages if m["kind"] == kind}
+
+    with hook.has_come:
+        assert hook.has_come.wait_for(lambda: len(found()) >= n, 20)
+    return [*found().values()]
 
 
 def plain(err):
@@ -349,15 +363,10 @@ def test_watch_in_json_and_in_a_file(watch, rows, tmp_path):
     assert len(records(path.read_text())) > len(written)
 
 
-def test_others_are_told_what_a_watch_finds_once_each(watch, rows, tmp_path):
-    path, hook = tmp_path / "events.jsonl", Hook()
-    try:
-        for _ in range(2):
-            watch(b"\n".join(rows), "-q", "--events", path, "--notify", hook.url)
-        told = hook.wait_for(4)
-    finally:
-        hook.close()
-    told = [message for message in told if message["kind"] == "anomaly"]
+def test_others_are_told_what_a_watch_finds_once_each(watch, rows, tmp_path, hook):
+    for _ in range(2):
+        watch(b"\n".join(rows), "-q", "--events", tmp_path / "e.jsonl", "--notify", hook.url)
+    told = told_of(hook, "anomaly", 4)
     assert [(m["event"], m["phase"]) for m in told] == [
         (1, "begin"),
         (1, "end"),
@@ -366,6 +375,33 @@ def test_others_are_told_what_a_watch_finds_once_each(watch, rows, tmp_path):
     ]
     assert told[0]["text"].startswith("current ")
     assert (told[0]["model"], told[0]["stream"]) == ("pump", "stdin")
+
+
+def test_a_sensor_that_fails_again_is_told_again(watch, rows, tmp_path, hook):
+    for _ in range(2):  # each ends while the sensors fail
+        watch(with_faults(rows), "-q", "--events", tmp_path / "e.jsonl", "--notify", hook.url)
+    told = told_of(hook, "stuck", 4)
+    assert [m["phase"] for m in told] == ["begin", "interrupted"] * 2
+    first, again = told[0], told[2]
+    assert first["event"] == told[1]["event"] != again["event"] == told[3]["event"]
+    assert told[1]["begin"] == first["begin"] <= told[1]["end"]
+    assert again["text"].startswith("channel current stands still since row 99")
+
+
+def test_an_event_is_over_only_if_its_end_was_seen(watch, rows, tmp_path):
+    path = tmp_path / "events.jsonl"
+    content = b"\n".join(rows[: FAULT + 15])
+    _, text, err = watch(content, "--events", path)
+    assert "event 1 interrupted, its end was not seen  row 113" in text
+    assert "is over" not in text
+    assert ", 1 event, " in err
+    assert [r["state"] for r in records(path.read_text()) if r["kind"] == "event"] == [
+        "interrupted"
+    ]
+    _, text, _ = watch(with_faults(rows))
+    assert "\ninterrupted: channel flow missing since row 60" in text
+    content = b"\n".join(rows[: FAULT + 50])  # scores are normal, though within the hold time
+    assert "event 1 is over" in watch(content, "--hold", 1000)[1]
 
 
 def test_why_others_could_not_be_told_is_said_in_words(watch, rows, tmp_path):
@@ -383,10 +419,13 @@ def test_others_are_told_from_a_file_of_events_only(watch, rows):
     assert "--events FILE" in plain(err)
 
 
-def test_a_watch_that_is_killed_leaves_whole_lines(pump, rows, tmp_path):
+def test_a_watch_that_is_killed_leaves_whole_lines_and_the_next_tells_of_it(
+    pump, rows, tmp_path, hook
+):
     path, fifo = tmp_path / "events.jsonl", tmp_path / "rows"
     os.mkfifo(fifo)
     arguments = ["watch", str(pump / "pump.ocf"), "-", "-q", "--events", str(path)]
+    arguments += ["--notify", hook.url]
     for n_started in (1, 2):
         with process(run_fed, arguments, fifo) as child, fifo.open("wb") as feed:
             feed.write(b"\n".join([*rows[: FAULT + 15], b""]))
@@ -394,12 +433,19 @@ def test_a_watch_that_is_killed_leaves_whole_lines(pump, rows, tmp_path):
             while not path.exists() or path.read_text().count('"kind": "alarm"') < n_started:
                 assert child.is_alive()
                 time.sleep(0.01)
+            messages = told_of(hook, "anomaly", 2 * n_started - 1)
             child.kill()
             child.join()
-        # an alarm that was raised is kept, and that it has no end tells that nobody saw one
-        kinds = [record["kind"] for record in records(path.read_text())]
-        assert [kind for kind in kinds if kind != "drift"] == ["alarm"] * n_started
+        # an alarm that was raised is kept, and the next start says that nobody saw its end
+        told = [(r["kind"], r.get("state")) for r in records(path.read_text())]
+        expected = [("alarm", None), ("event", "interrupted"), ("alarm", None)][: 2 * n_started - 1]
+        assert [one for one in told if one[0] != "drift"] == expected
         path.write_bytes(path.read_bytes() + b'{"kind": "ev')  # as if it were killed in a line
+    (event,) = (r for r in records(path.read_bytes()[:-12]) if r["kind"] == "event")
+    assert event["start"]["row"] <= event["raised"]["row"] == event["last"]["row"]
+    assert event["begun"]["at"] <= event["at"]
+    phases = [(message["event"], message["phase"]) for message in messages]
+    assert phases == [(1, "begin"), (1, "interrupted"), (2, "begin")]
 
 
 def test_a_clock_that_jumps_costs_a_few_rows_and_no_event(watch, rows):
@@ -568,7 +614,7 @@ def test_a_growing_file_goes_on(pump, tmp_path, rows, run_command, monkeypatch, 
     found, text, _ = run_command("watch", pump / "pump.ocf", path, "--follow", "--json")
     alarm, event, summary = (r for r in records(text) if r["kind"] != "drift")
     assert found == code
-    assert (alarm["kind"], event["kind"]) == ("alarm", "event")
+    assert (alarm["kind"], event["kind"], event["state"]) == ("alarm", "event", "interrupted")
     assert event["last"]["row"] == FAULT + 19  # the last that was written
     assert summary["rows"] == FAULT + 20
 
@@ -688,11 +734,19 @@ def test_another_rate_than_in_training_is_told(watch, rows):
 
 def test_events_of_files_of_other_programs_count_from_one(tmp_path):
     path = tmp_path / "events.jsonl"
-    assert last_event(path) == 0
-    path.write_bytes(b'[1]\nno json\n{"event": null}\n\xff\n{"event": "x"}\n{"kind": "a"}\n')
-    assert last_event(path) == 0
-    path.write_bytes(b'{"event": 7}\n{"event": 3}\n')
-    assert last_event(path) == 7
+
+    def last_event():
+        file, before = EventFile(path, ()), path.read_bytes()
+        file.close()
+        assert path.read_bytes() == before
+        return file.n_before
+
+    path.write_bytes(b"")
+    assert last_event() == 0
+    path.write_bytes(b'[1]\nno json\n{"event": null}\n\xff\n{"event": "x"}\n{"kind": "alarm"}\n')
+    assert last_event() == 0
+    path.write_bytes(b'{"event": 7}\n{"event": 3}\n{"state": "begin"}\n')
+    assert last_event() == 7
 
 
 # -- alarms per hour -----------------------------------------------------
@@ -719,6 +773,16 @@ def test_fit_says_what_its_held_out_runs_raised_and_promise(pump, careful, run_c
     assert code == 0
     assert "by fits that have not seen them" in plain(out)
     assert "8 asked for" in plain(out)
+    assert "how sure" not in out  # that is of rows
+
+
+def test_of_a_rate_of_events_that_cannot_be_promised_is_said_so_alone(pump, tmp_path, run_command):
+    rates = ("--false-alarms", "0.05", "--false-alarms-per-hour", "0.1")  # of rows too low as well
+    given = (*FIT[:-2], *rates, "--rows", "300", "-o", tmp_path / "m.ocf", "--json", "-q")
+    code, out, err = run_command("fit", pump / "runs", *given)
+    assert code == 0
+    assert json.loads(out)["warnings"] == [err.removeprefix("Warning: ").rstrip()]
+    assert err.startswith("Warning: 0.1 alarms per hour cannot be promised: from 10 runs")
 
 
 def test_watch_uses_the_rule_of_the_model_and_the_report_has_its_events(
@@ -737,6 +801,24 @@ def test_watch_uses_the_rule_of_the_model_and_the_report_has_its_events(
     )
     assert code == 0
     assert f"<h3>{n_events} event" in page.read_text()
+
+
+@pytest.mark.parametrize("n_cells", [4_000_000, 4 * 37])
+def test_score_counts_events_of_all_runs(pump, tmp_path, run_command, monkeypatch, n_cells):
+    monkeypatch.setattr("ocfuse.tables.source.Source.max_cells", n_cells)
+    (tmp_path / "runs").mkdir()
+    for hour, name in enumerate("abc"):  # in the last nothing fails, and each lasts 149 s
+        content = run(60) if name == "c" else pd.read_csv(pump / "new.csv")
+        content["when"] = run(50 + hour)["when"]
+        content.to_csv(tmp_path / "runs" / f"{name}.csv", index=False)
+    given = ("score", pump / "pump.ocf", tmp_path / "runs", "-o", tmp_path / "s.csv")
+    code, text, _ = run_command(*given, "--report", tmp_path / "page.html")
+    assert code == 0
+    (found,) = re.findall(r"^(\d+) events in 3 runs, 0\.1 hours\.\n450 rows", text)
+    assert f"<h3>{found} event" in (tmp_path / "page.html").read_text()
+    known = json.loads(run_command(*given, "--json")[1])
+    assert (known["events"], known["runs"]) == (int(found), 3)
+    assert known["hours"] == pytest.approx(3 * 149 / 3600, abs=1e-4)
 
 
 def test_rates_of_events_are_for_streams_and_one_at_a_time(pump, tmp_path, run_command):

@@ -186,7 +186,7 @@ def test_one_run_states_nothing_of_others():
         stream = quick(fusion="sum", alarm_rate=AlarmRate(1.0)).fit(
             normal(300, 0), np.ones(300), time=np.arange(300.0)
         )
-    assert "events of other runs per hour are not known" in str(told[-1].message)
+    assert "1 alarms per hour cannot be promised of others" in str(told[-1].message)
     assert stream.alarm_facts()["promised"] is None
 
 

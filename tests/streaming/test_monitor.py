@@ -11,6 +11,7 @@ from ocfuse import FusedDetector
 from ocfuse.detectors import GMM, KNN
 from ocfuse.exceptions import DriftWarning, InvalidInputError
 from ocfuse.streaming import EventTracker, LiveMonitor, StreamDetector, StreamTable
+from ocfuse.streaming.channels import ChannelReading
 from ocfuse.streaming.monitor import RowEvents
 
 N, FAULT = 150, 100
@@ -159,6 +160,53 @@ def test_an_event_ends_with_its_run():
     ]
     assert found[1]["last"]["row"] == 2
     assert events.n_events == 2
+
+
+@pytest.mark.parametrize(
+    ("scores", "state"),
+    [
+        ([-1, -1], "interrupted"),
+        ([-1, -1, 0.3], "end"),  # not below the threshold, though not above `leave`
+        ([-1, -1, 1], "end"),  # only held
+        ([-1, -1, 1, -1], "interrupted"),
+        ([-1, -1, float("nan")], "interrupted"),
+    ],
+)
+def test_an_event_of_rows_that_are_cut_off_ends_if_the_last_score_is_not_low(scores, state):
+    events = RowEvents(EventTracker(0.0, 0.5, 2, hold=5), most_unscored=3)
+    for i, score in enumerate(scores):
+        events.take({"row": i, "columns": {}, "score": score, "p_value": 0.5, "is_anomaly": True})
+    (event,) = events.finish(is_cut=True)
+    assert (event["state"], event["event"], events.n_events) == (state, 1, 1)
+
+
+def test_the_end_of_a_stream_interrupts_what_lasts(model, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("ocfuse.streaming.monitor.monotonic", lambda: now[0])
+    monitor, normal = LiveMonitor(model, timeout=2.0, names={"stream": "line"}), run(60)
+    for row in normal.to_dict("records"):
+        monitor.take({"flow": row["flow"]}, row["when"])
+    now[0] = 3.0
+    (silence,) = monitor.listen()
+    (missing, silent) = (r for r in monitor.finish() if r["kind"] in ("missing", "silent"))
+    assert missing["state"] == silent["state"] == "interrupted"
+    assert missing["begun"]["row"] < missing["row"] == silent["row"] == N - 1
+    assert silent["begun"] == {"at": silence["at"], "row": N - 1}
+    assert (missing["stream"], monitor.n_sensors, monitor.n_silences) == ("line", 1, 1)
+    assert monitor.finish() == []
+
+
+@pytest.mark.parametrize("n_far", [0, 1])
+def test_channels_that_read_as_usual_are_not_named(model, faulty, monkeypatch, n_far):
+    far = ChannelReading("current", 3.0, 0.0, 1.0, 0.9)
+    as_usual = ChannelReading("flow", 0.5, 0.0, 1.0, 0.9)
+    left = [far] * n_far  # of the alarm
+    reasons = lambda log, i: ([left.pop() if left else as_usual], {})  # noqa: E731
+    monkeypatch.setattr(model, "reasons", reasons)
+    records = told(LiveMonitor(model), faulty, faulty["when"])
+    first, last = (next(r for r in records if r["kind"] == kind) for kind in ("alarm", "event"))
+    assert last["worst"]["row"] > first["row"]
+    assert first["channels"] == last["channels"] == [far.as_dict()] * n_far
 
 
 def test_rows_without_a_score_are_told_once_and_again_later():

@@ -54,6 +54,14 @@ def test_frames_one_by_one_give_the_events_of_the_whole_run(scores, min_frames, 
     assert new == [alarm.number for alarm in ended] == list(range(1, len(expected) + 1))
 
 
+@pytest.mark.parametrize(("last", "is_interrupted"), [(-1.0, True), (0.0, False)])
+def test_an_event_is_over_only_if_its_end_was_seen(last, is_interrupted):
+    watch = FrameWatch(Scripted([1.0, -1.0, -1.0, last]), 0.5, 2)
+    (ended,) = [moment.ended for moment in watched(watch, numbered(4)) if moment.ended]
+    assert ended.is_interrupted is is_interrupted
+    assert watch.finish() is None
+
+
 @pytest.mark.parametrize(("missing", "n_events"), [(MAX_UNSCORED, 1), (MAX_UNSCORED + 1, 2)])
 def test_an_event_ends_where_frames_are_missing(missing, n_events):
     frames = numbered(40)
@@ -200,9 +208,9 @@ def repeats_of(monitor, rows):
     told = []
     for i, row in enumerate(rows):
         seen = Seen(Frame(i, i / 30, np.zeros((1, 1, 3))), 0.0, {}, {"x": Features(row[None], {})})
-        found = monitor.take(seen)
-        told += [] if found is None else [(found.state, found.frame.index, found.since.index)]
-    return told
+        told.append(monitor.take(seen))
+    told.append(monitor.finish(seen))
+    return [(one.state, one.frame.index, one.since.index) for one in told if one is not None]
 
 
 def test_a_camera_that_repeats_its_picture_is_told_and_that_it_moves_again():
@@ -214,6 +222,8 @@ def test_a_camera_that_repeats_its_picture_is_told_and_that_it_moves_again():
     nearly = frames_with(0.1, frozen=range(20, 45))
     nearly += 0.001 * np.random.default_rng(2).normal(size=nearly.shape)
     assert repeats_of(RepeatMonitor(stillness), nearly) == told
+    told = repeats_of(RepeatMonitor(stillness), nearly[:40])
+    assert told == [("begin", 31, 20), ("interrupted", 39, 20)]
 
 
 def test_pictures_that_stand_still_as_long_as_in_training_are_no_event():

@@ -118,8 +118,9 @@ def print_summary(model: TableDetector) -> None:
 
 
 def _sureness(known: dict[str, Any]) -> str:
-    """Return how surely the rate of rows holds, which for a stream is not that of events."""
-    if known["certificate"] is None:
+    """Return how surely the rate of rows holds; empty if a rate of events was asked for."""
+    is_of_events = "stream" in known and known["stream"]["events"].get("asked") is not None
+    if known["certificate"] is None or is_of_events:
         return ""
     of = "rows, not events" if "stream" in known else "normal rows"
     return f"of {of}: {known['certificate']['words']}"

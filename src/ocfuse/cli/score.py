@@ -190,8 +190,9 @@ def score_table(
     """Write the scores of all rows, and perhaps a report; return how many there are."""
     import pandas as pd  # noqa: PLC0415
 
-    from ocfuse.cli.score_files import to_file, to_stdout  # noqa: PLC0415
+    from ocfuse.cli.score_files import EventCount, to_file, to_stdout  # noqa: PLC0415
     from ocfuse.ensemble.score import Trace, keep_traces  # noqa: PLC0415
+    from ocfuse.streaming import StreamTable  # noqa: PLC0415
     from ocfuse.tables.detector import Tally  # noqa: PLC0415
 
     place = to_stdout(json) if out is None else to_file(out)
@@ -199,6 +200,7 @@ def score_table(
     chunks: list[pd.DataFrame] = []
     without: list[int] = []
     has_limits = model.limits_ is not None
+    events = EventCount(model) if isinstance(model, StreamTable) else None
     with collected() as notes, place as write, keep_traces(traces):
         source = opened()
         tally = Tally()
@@ -206,6 +208,8 @@ def score_table(
         for chunk, scores in _all_scores(model, source, quiet, keep_going, why):
             write(scores)
             tally.add(scores, has_limits=has_limits, threshold=float(model.offset_))
+            if events is not None:
+                events.add(scores)
             if report is not None:
                 chunks.append(chunk)
                 without += scores.index[scores["score"].isna()].tolist()
@@ -223,6 +227,8 @@ def score_table(
     if not quiet:
         warn_of(notes)
     summary = tally.summary(has_limits)
+    if events is not None:
+        summary = events.summary() | summary
     if model.counts is not None:
         summary["counts"] = model.counts
     summary |= {"threshold": model.offset_, "file": out and str(out), "warnings": notes}
@@ -302,6 +308,10 @@ def print_summary(summary: dict[str, Any], json: bool, quiet: bool, noun: str = 
         # scores on stdout stay alone there
         say = print_line if summary["file"] else warn
         where = f" {summary['file']} written." if summary["file"] else ""
+        if "events" in summary:
+            hours = summary["hours"]
+            size = "" if hours is None else f", {hours:,.1f} hours"
+            say(f"{count(summary['events'], 'event')} in {count(summary['runs'], 'run')}{size}.")
         rows, share = count(summary["rows"], noun), summary["anomalies"] / max(summary["rows"], 1)
         rows += (
             f" ({summary['without_score']:,} without a score)" if summary["without_score"] else ""

@@ -1,6 +1,7 @@
 """Scored rows, chunk by chunk, and score files, complete or not at all."""
 
 import gzip
+import math
 import os
 import re
 import stat
@@ -14,6 +15,9 @@ import pandas as pd
 
 from ocfuse.cli.options import score_format
 from ocfuse.cli.output import json_line, print_at_once
+from ocfuse.streaming import StreamTable
+from ocfuse.streaming.clock import check_times
+from ocfuse.streaming.table import as_times
 from ocfuse.system.files import naming, opened, replacing
 from ocfuse.tables import Source, TableDetector
 from ocfuse.tables.cells import no_formula
@@ -49,6 +53,48 @@ def scored_chunks(
             explained = scores["score"].notna() if why == "all" else scores["is_anomaly"]
             left = max(left - int(explained.sum()), 0)
         yield chunk, scores
+
+
+class EventCount:
+    """Count events, runs and hours of the scored rows of a stream; events as in `ocfuse watch`."""
+
+    def __init__(self, model: StreamTable) -> None:
+        self._model, self._tracker = model, model.stream_.tracker()
+        clock = (c.name for c in model.schema_.columns if c.kind == "time")
+        self._clock, self._run = next(clock, None), ""
+        self._span: list[float] = []  # first and last time of the run
+        self._n_events = self._n_runs = 0
+        self._seconds = 0.0
+
+    def add(self, scores: Frame) -> None:
+        """Count the next rows."""
+        column, n = self._model.runs_in(scores), len(scores)
+        runs = [""] * n if column is None else column.astype(str).tolist()
+        has_times = self._clock in scores.columns
+        times = check_times(as_times(scores[self._clock]) if has_times else None, n)
+        seconds = [math.nan] * n if times is None else times.tolist()
+        for run, time, score in zip(runs, seconds, scores["score"].tolist(), strict=True):
+            if run != self._run or not self._n_runs:
+                self._run, self._tracker = run, self._model.stream_.tracker()
+                self._n_runs += 1
+                self._end_run()
+            if math.isfinite(time):
+                low, high = self._span or (time, time)
+                self._span = [min(low, time), max(high, time)]
+            was_on = self._tracker.is_on
+            self._tracker.update(score)
+            self._n_events += self._tracker.is_on and not was_on
+
+    def summary(self) -> dict[str, Any]:
+        """Return the numbers; `hours` is None without times."""
+        self._end_run()
+        hours = round(self._seconds / 3600, 4) if self._clock is not None else None
+        return {"events": self._n_events, "runs": self._n_runs, "hours": hours}
+
+    def _end_run(self) -> None:
+        if self._span:
+            self._seconds += self._span[1] - self._span[0]
+        self._span = []
 
 
 def to_csv(frame: Frame, is_first: bool, delimiter: str = ",") -> str:

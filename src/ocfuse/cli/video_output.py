@@ -291,8 +291,10 @@ class LiveView:
         if moment.is_new and moment.alarm is not None:
             self._say("alarm", moment.alarm, STRANGE)
         if moment.ended is not None:
-            self._say("ended", moment.ended, NORMAL)
-        for failure in moment.failures:
+            is_cut = moment.ended.is_interrupted
+            word, style = ("interrupted", STRANGE) if is_cut else ("ended", NORMAL)
+            self._say(word, moment.ended, style)
+        for failure in moment.failures if moment.seen is not None else ():
             self.live.console.print(Text(failure.text, style=STRANGE))
         if moment.seen is None:
             return

@@ -25,7 +25,7 @@ from ocfuse.notify import Alarm, LineJournal, Notifiers, Phase, Route, progress_
 from ocfuse.report.words import count
 from ocfuse.streaming import LiveMonitor, StreamTable
 from ocfuse.streaming.clock import ChunkLog
-from ocfuse.streaming.monitor import place_of
+from ocfuse.streaming.monitor import OpenRecords, place_of
 from ocfuse.streaming.resume import resume_stream, save_stream
 from ocfuse.streaming.sensors import SENSOR_KINDS
 from ocfuse.streaming.slow import SlowChange, SlowSettings, change_words, judged_again
@@ -88,10 +88,27 @@ class NotTold(logging.Handler):
 
 
 class EventFile:
-    """A file that events are appended to, a line of JSON each, and told to others from there."""
+    """A file that events are appended to, a line of JSON each, and told to others from there.
+
+    What is open in the file has been interrupted: the program that wrote it was killed. Only one
+    program at a time may write to a file.
+
+    Attributes
+    ----------
+    n_before : int
+        The highest number of an event in the file; 0 if there is none.
+    """
 
     def __init__(self, path: Path, routes: Sequence[Route]) -> None:
+        self.n_before, before = 0, OpenRecords()
+        for line in path.read_bytes().split(b"\n") if path.is_file() else ():
+            with suppress(ValueError, TypeError, AttributeError, KeyError):  # of another program
+                record = json.loads(line)
+                self.n_before = max(self.n_before, int(record.get("event", 0)))
+                before.take(record)
         self._file = LineFile(path)
+        for record in before.interrupted():
+            self._file.write(json_line(record).encode())
         self._notifiers = None
         if routes:
             logger = logging.getLogger(Notifiers.__module__)
@@ -118,26 +135,29 @@ def alarm_of(record: Mapping[str, Any]) -> Alarm | None:
     """Return what is told to others of a record of rows, sensors or frames."""
     kind, moment = record["kind"], record.get("at") or record.get("time")
     about = {name: record[name] for name in ("model", "stream", "severity") if name in record}
-    if kind not in ("alarm", "event"):
-        phase: Phase = record.get("state", "note")
-        times: dict[str, Any] = {"end" if phase == "end" else "begin": moment}
-        source = " ".join(filter(None, (kind, record.get("channel"))))
+    others: Mapping[str, Phase] = {"alarm": "begin", "event": "end"}
+    phase: Phase = record.get("state") or others.get(kind, "note")
+    begun = record.get("begun", record)
+    about["begin"] = begun.get("at", moment)
+    about["end"] = moment if phase in ("end", "interrupted") else None
+    if kind not in others:
+        # a sensor may fail again: each failure has a name of its own
+        what = " ".join(filter(None, (kind, record.get("channel"))))
+        name = f"{what} {about['begin']} {begun.get('row', begun.get('frame'))}"
         text = record.get("text") or _words(dict(record))
-        return Alarm(source, phase, kind, text=text, **times, **about)
+        return Alarm(name, phase, kind, text=text, **about)
     worst = record.get("worst")
     scores = worst if isinstance(worst, Mapping) else record
     channels = record.get("channels", ())
     words = "; ".join(channel["words"] for channel in channels)
-    is_new = kind == "alarm"
     return Alarm(
         event=record["event"],
-        phase="begin" if is_new else "end",
-        begin=moment if is_new else None,
-        end=None if is_new else moment,
+        phase=phase,
         score=scores["score"],
         threshold=record["threshold"],
         p_value=scores.get("p_value"),
-        text=words or f"score {scores['score']:.4g} below {record['threshold']:.4g}",
+        text=words
+        or f"no single channel, score {scores['score']:.4g} below {record['threshold']:.4g}",
         channels=channels,
         members=record.get("members", {}),
         **about,
@@ -264,10 +284,8 @@ class StreamReporter:
         names: dict[str, str] | None = None,
     ) -> None:
         self.flags = flags
-        self.file, n_before = None, 0
-        if settings.events is not None:
-            n_before = last_event(settings.events)
-            self.file = EventFile(settings.events, settings.routes)
+        path = settings.events
+        self.file = None if path is None else EventFile(path, settings.routes)
         self.monitor = LiveMonitor(
             model,
             min_rows=settings.min_rows,
@@ -277,7 +295,7 @@ class StreamReporter:
             is_live=is_live,
             names=names,
             slow=settings.slow,
-            n_before=n_before,
+            n_before=0 if self.file is None else self.file.n_before,
         )
         self._kept: list[str] = []
         self._state, self._saved_at = settings.state, monotonic()
@@ -332,7 +350,7 @@ class StreamReporter:
         self._say(self.monitor.miss(number))
 
     def end(self, n_rows: int, n_bad: int, *, has_failed: bool = False) -> None:
-        """Print the event that lasts, and how much it was, but not of nothing before an error."""
+        """Print what has not ended, and how much it was, but not of nothing before an error."""
         self._save_state(is_last=True)
         monitor = self.monitor
         self._say(monitor.finish())
@@ -395,7 +413,9 @@ class StreamReporter:
 
 def _words(record: Row) -> str:
     """Return a record as a line to read."""
-    kind = record["kind"]
+    kind, is_cut = record["kind"], record.get("state") == "interrupted"
+    if is_cut and kind != "event":
+        return f"interrupted: {_words(record | {'state': 'begin'})}"
     if kind == "row":
         # without a score, whether it is an anomaly is not known
         has_score = not math.isnan(record["score"])
@@ -411,8 +431,9 @@ def _words(record: Row) -> str:
         )
     if kind == "event":
         first, last, worst = record["start"]["row"], record["last"], record["worst"]
+        state = "interrupted, its end was not seen" if is_cut else "is over"
         return (
-            f"event {record['event']} is over  {_named(last)}{_channels(record)}  rows {first} to "
+            f"event {record['event']} {state}  {_named(last)}{_channels(record)}  rows {first} to "
             f"{last['row']}  lowest score {worst['score']:.4g} in row {worst['row']}  "
             f"severity {record['severity']:.1f}"
         )
@@ -442,22 +463,10 @@ def _named(row: Row) -> str:
 def _channels(record: Row) -> str:
     """Return the channels behind a score with what is usual of them."""
     words = "; ".join(channel["words"] for channel in record.get("channels", ()))
-    return f"  {words}" if words else ""
+    return f"  {words}" if words else "  no single channel" if "channels" in record else ""
 
 
 def _scores(row: Row) -> str:
     return (
         f"score {row['score']:.4g}  threshold {row['threshold']:.4g}  p-value {row['p_value']:.3g}"
     )
-
-
-def last_event(path: Path) -> int:
-    """Return the highest number of an event in a file of JSON lines; 0 if there is none."""
-    if not path.is_file():
-        return 0
-    highest = 0
-    with path.open("rb") as file:
-        for line in file:
-            with suppress(ValueError, TypeError, AttributeError):  # of another program
-                highest = max(highest, int(json.loads(line).get("event", 0)))
-    return highest

@@ -1,6 +1,5 @@
 """`ocfuse watch --video`: alarms as the frames come."""
 
-import datetime
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence, Sized
@@ -21,11 +20,12 @@ from ocfuse.cli.pictures import stand_alone, warm_up, watch_pictures
 from ocfuse.cli.runtime import ExitCode, Stop, wish_to_stop
 from ocfuse.cli.video_output import AnnotatedVideo, LiveView, Thumbnails
 from ocfuse.cli.video_runs import open_run, read_numbers
-from ocfuse.cli.watch_events import EventFile, last_event
+from ocfuse.cli.watch_events import EventFile
 from ocfuse.exceptions import InvalidInputError
 from ocfuse.notify import Route
 from ocfuse.report.words import count
 from ocfuse.streaming import StreamTable
+from ocfuse.streaming.monitor import OpenRecords, time_of_day
 from ocfuse.system.bags import is_recording
 from ocfuse.tables.open import STATES, open_source
 from ocfuse.vision import FrameSource, PictureDetector
@@ -146,6 +146,7 @@ class Records:
     ) -> None:
         self.watch, self.thumbnails, self.names = watch, thumbnails, names or {}
         self.threshold = watch.threshold
+        self._open = OpenRecords()
         self._told: tuple[Moment | None, list[str]] = None, []
 
     def lines(self, moment: Moment) -> list[str]:
@@ -156,7 +157,7 @@ class Records:
         found += [self.alarm(moment.alarm)] if moment.is_new and moment.alarm is not None else []
         found += [] if moment.repeat is None else [self.repeat(moment.repeat)]
         found += [failure.as_dict() | self.now() for failure in moment.failures]
-        self._told = moment, [json_line(record) for record in found]
+        self._told = moment, [json_line(self._open.take(record)) for record in found]
         return self._told[1]
 
     def frame(self, seen: Seen, alarm: Alarm | None) -> dict[str, Any]:
@@ -184,6 +185,7 @@ class Records:
         is_seen = not both or PICTURES in both["by"]
         return {
             "kind": "event",
+            "state": "interrupted" if alarm.is_interrupted else "end",
             "event": alarm.number,
             **self._start(alarm),
             "stop": alarm.last.frame.index + 1,
@@ -226,8 +228,7 @@ class Records:
 
     def now(self) -> dict[str, Any]:
         """Return the time of day, model and stream."""
-        now = datetime.datetime.now().astimezone()
-        return {"at": now.isoformat(timespec="milliseconds"), **self.names}
+        return {"at": time_of_day(), **self.names}
 
     def severity(self, seen: Seen) -> float:
         """Return how grave the score of a frame is."""
@@ -382,8 +383,8 @@ def watch_run(
         observers: list[Callable[[Moment], None]] = [reporter.see if view is None else view.see]
         observers += [] if thumbnails is None else [thumbnails.see]
         if outputs.events is not None:
-            watch.n_before = last_event(outputs.events)
             file = stack.enter_context(closing(EventFile(outputs.events, outputs.routes)))
+            watch.n_before = file.n_before
             observers.append(partial(_append_events, records, file))
         if outputs.annotated is not None:
             video = stack.enter_context(AnnotatedVideo(watch, outputs.annotated))

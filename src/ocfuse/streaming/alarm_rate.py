@@ -323,8 +323,9 @@ class HeldOutRuns:
         runs = "1 run tells" if self.n_runs == 1 else f"{self.n_runs} runs tell"
         if not self.are_whole:
             return (
-                f"{runs} nothing of how runs differ: events of other runs per {per} are not known. "
-                "The threshold is meant for the rest of the same. Learn from more runs."
+                f"{runs} nothing of how runs differ: {wanted.rate:g} alarms per {per} cannot be "
+                "promised of others. The threshold is meant for the rest of the same. Learn from "
+                "more runs."
             )
         size = "" if per == "run" else f" of {self.units(per) / self.n_runs:.2g} {per}s"
         least, likely = self.expected(0, per), self.highest_likely(0, per)

@@ -4,7 +4,7 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +20,12 @@ from ocfuse.detectors.base import require_count
 from ocfuse.encoder import check_direction, positions_of
 from ocfuse.ensemble.detector import FusedDetector
 from ocfuse.ensemble.plan import Plan
-from ocfuse.exceptions import DriftWarning, InvalidInputError, InvalidTypeError
+from ocfuse.exceptions import (
+    DriftWarning,
+    FewSamplesWarning,
+    InvalidInputError,
+    InvalidTypeError,
+)
 from ocfuse.explain import Explanation, number_text
 from ocfuse.frame_columns import native_frame, read_frame
 from ocfuse.fusion.local_scale import warn_if_far
@@ -365,12 +370,13 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         detector = FusedDetector(random_state=0) if self.detector is None else clone(self.detector)
         if sides:
             detector.set_params(direction=sides)
-        self.detector_ = detector.fit(
-            rows[taken],
-            None if y is None else y[taken],
-            groups.take(taken),
-            None if context is None else context[taken],
-        )
+        with self._unless_of_rows(self.alarm_rate):
+            self.detector_ = detector.fit(
+                rows[taken],
+                None if y is None else y[taken],
+                groups.take(taken),
+                None if context is None else context[taken],
+            )
         self.context_range_ = None
         if context is not None:
             self.context_range_ = np.array([context.min(axis=0), context.max(axis=0)])
@@ -445,6 +451,15 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         )
         self.held_out_ = held_out_runs(scores[:n], data.slices, data.times, not groups.are_folds)
 
+    @contextmanager
+    def _unless_of_rows(self, wanted: AlarmRate | None) -> Iterator[None]:
+        """Give no warning that runs are too few for a rate of rows if one of events was asked."""
+        with warnings.catch_warnings():
+            if wanted is not None and wanted.rate is not None:
+                words = ".* too few for false_alarm_rate="
+                warnings.filterwarnings("ignore", words, FewSamplesWarning)
+            yield
+
     def _settle_alarms(self) -> None:
         """Set threshold and rule as was asked for, or the rule alone if no rate was."""
         wanted, held, longest = self.alarm_rate_, self.held_out_, max((*self.windows, 1))
@@ -478,11 +493,12 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         run = np.repeat(np.arange(len(slices)), [part.stop - part.start for part in slices])
         if len(slices) == 1:
             warn_of_few_runs(1, "Calibrate on several.")
-        self.detector_.calibrate(
-            rows[scored],
-            None if situation is None else situation[scored],
-            run[scored] if len(slices) > 1 else None,
-        )
+        with self._unless_of_rows(self.alarm_rate_):
+            self.detector_.calibrate(
+                rows[scored],
+                None if situation is None else situation[scored],
+                run[scored] if len(slices) > 1 else None,
+            )
         if self.alarm_rate_ is not None:
             scores = self._scores(rows, situation, scored)
             times = check_times(time, len(rows))

@@ -36,14 +36,17 @@ class LiveMonitor:
     kind                                when
     ==================================  =========================================================
     alarm                               an event begins: scores are below the threshold
-    event                               the event ends
-    missing, stuck, range, rate         a sensor fails (`state` "begin"), or works again ("end")
+    event                               the event ends (`state` "end")
+    missing, stuck, range, rate         a sensor fails ("begin"), or works again ("end")
     limit                               a limit is broken ("begin"), or no longer ("end")
     silent                              no rows come ("begin"), or they come again ("end")
     blind                               rows come, but have no score for long
     drift                               the level of a channel has left its training range
     changed                             the source has changed (see `slow`)
     ==================================  =========================================================
+
+    Records of an end have the time (`at`) and row of the begin as `begun`. Their `state` is
+    "interrupted" if nobody has seen the end, see `finish`.
 
     Parameters
     ----------
@@ -125,7 +128,9 @@ class LiveMonitor:
         self.n_rows = self.n_silences = self.n_sensors = self.n_limits = self._n_refused = 0
         self.last: Record = {"row": None, "columns": {}}
         self._why: tuple[Record, Record] | None = None  # lowest row of an event, and its reasons
+        self._channels: list[Record] = []  # behind the last alarm
         self._heard, self._is_silent = monotonic(), False
+        self._open = OpenRecords()
 
     @property
     def n_alarms(self) -> int:
@@ -265,34 +270,50 @@ class LiveMonitor:
     def begin_run(self) -> list[Record]:
         """Start a new run with the next row; return the record of the event that ends."""
         self.model.begin_run()
-        return self.finish()
+        return self._finished(is_cut=False)
 
     def finish(self) -> list[Record]:
-        """End the open event, and return its record."""
-        ended = self.events.finish()
+        """End the stream here, and return records of what has not ended.
+
+        An event is over if the last score is not below the threshold, although another alarm could
+        have followed within the hold time. Otherwise nobody has seen its end, and the `state` of
+        its record is "interrupted". So are failing sensors, broken limits and silences.
+        """
+        ended = self._finished(is_cut=True)
+        return ended + [record | place_of(self.last) for record in self._open.interrupted()]
+
+    def _finished(self, *, is_cut: bool) -> list[Record]:
+        ended = self.events.finish(is_cut=is_cut)
         return self._signed([self._reasoned(record, [], ChunkLog(0)) for record in ended])
 
     def origin(self) -> Record:
         """Return the current time and `names`."""
-        now = datetime.datetime.now().astimezone()
-        return {"at": now.isoformat(timespec="milliseconds"), **self.names}
+        return {"at": time_of_day(), **self.names}
 
     def _signed(self, records: Iterable[Record]) -> list[Record]:
-        return [record | self.origin() for record in records]
+        return [self._open.take(record | self.origin()) for record in records]
 
     def _counted(self, counts: dict[str, int]) -> Record:
         return {"counts": counts | {"refused": self._n_refused}}
 
     def _reasoned(self, record: Record, rows: Sequence[Record], log: ChunkLog) -> Record:
-        """Return a record with how grave it is, and the channels and members behind it."""
+        """Return a record with how grave it is, and the channels and members behind it.
+
+        An event has the channels of its alarm if all are as usual in its lowest row.
+        """
         if record["kind"] not in ("alarm", "event"):
             return record
         worst = record["worst"] if record["kind"] == "event" else record
-        if record["kind"] == "event" and self._why is not None:
-            known, reasons = self._why
-            if known["row"] == worst["row"]:
-                return record | reasons
-        return record | self._reasons(worst, rows, log)
+        known, reasons = self._why or ({}, {})
+        if record["kind"] == "event" and known.get("row") == worst["row"]:
+            found = reasons
+        else:
+            found = self._reasons(worst, rows, log)
+        if record["kind"] == "alarm":
+            self._channels = found.get("channels", [])
+        elif not found.get("channels"):
+            found = found | {"channels": self._channels}
+        return record | found
 
     def _reasons(self, row: Record, rows: Sequence[Record], log: ChunkLog) -> Record:
         """Return what lies behind the score of one of these rows."""
@@ -302,7 +323,7 @@ class LiveMonitor:
         if place is None:
             return found
         readings, members = self.model.reasons(log, place)
-        found["channels"] = [reading.as_dict() for reading in readings]
+        found["channels"] = [reading.as_dict() for reading in readings if reading.stands_out]
         return found | {"members": {name: float(f"{x:.6g}") for name, x in members.items()}}
 
     def _silence(self, state: str, seconds: float) -> Record:
@@ -362,11 +383,16 @@ class RowEvents:
             records.append({"kind": "blind", **place_of(row), "rows": self._blind_rows})
         return records
 
-    def finish(self) -> list[Record]:
-        """End the event that lasts, as the run ends here; return its record."""
+    def finish(self, *, is_cut: bool = False) -> list[Record]:
+        """End the event that lasts, as the run ends here; return its record.
+
+        If the run is cut off here, an event whose last score is below the threshold is
+        interrupted.
+        """
+        is_low = bool(self._recent) and self._recent[-1]["score"] < self.threshold
         self.tracker.finish()
         self._recent.clear()
-        return self._ended()
+        return self._ended("interrupted" if is_cut and is_low else "end")
 
     def _raised(self, row: Record) -> Record:
         self.n_events += 1
@@ -376,13 +402,13 @@ class RowEvents:
         alarm = {"kind": "alarm", "event": self.number, **row, "threshold": self.threshold}
         return alarm | {"start": start}
 
-    def _ended(self) -> list[Record]:
+    def _ended(self, state: str = "end") -> list[Record]:
         if self._event is None:
             return []
         event, self._event = self._event, None
         last = place_of(event["last"])
         event |= {**last, "last": last, "threshold": self.threshold}
-        return [{"kind": "event", "event": self.number, **event}]
+        return [{"kind": "event", "state": state, "event": self.number, **event}]
 
     @property
     def number(self) -> int:
@@ -393,6 +419,60 @@ class RowEvents:
     def worst(self) -> Record | None:
         """The row with the lowest score of the event that lasts."""
         return None if self._event is None else self._event["worst"]
+
+
+class OpenRecords:
+    """Records of what has begun and has not ended: events, failures of sensors, silences."""
+
+    def __init__(self) -> None:
+        self._begun: list[Record] = []
+
+    def take(self, record: Record) -> Record:
+        """Return the next record; that of an end says when and where it has `begun`."""
+        state = record.get("state")
+        if (record["kind"] == "alarm" or state == "begin") and "at" in record:
+            self._begun.append(record)
+        elif state in ("end", "interrupted"):
+            what = _what(record)
+            begun = next((one for one in reversed(self._begun) if _what(one) == what), None)
+            if begun is not None:
+                self._begun.remove(begun)
+                return record | {"begun": _moment(begun)}
+        return record
+
+    def interrupted(self) -> list[Record]:
+        """Return records that end all of them: nobody has seen their ends."""
+        begun, self._begun = self._begun, []
+        about = {"state": "interrupted", "at": time_of_day()}
+        return [record | _of_event(record) | about | {"begun": _moment(record)} for record in begun]
+
+
+def _what(record: Record) -> tuple[Any, ...]:
+    """Return what begins and ends: an event by its number, a failure by kind and channel."""
+    kind = "event" if record["kind"] == "alarm" else record["kind"]
+    return kind, record.get("event"), record.get("channel")
+
+
+def _moment(record: Record) -> Record:
+    return {name: record[name] for name in ("at", "row", "frame") if name in record}
+
+
+def _of_event(record: Record) -> Record:
+    """Return what the record of an event has beside that of its alarm, if nothing more is known."""
+    if record["kind"] != "alarm":
+        return {}
+    if "frame" in record:
+        frame, time = record["frame"], record["time"]
+        more = {"stop": frame + 1, "stop_time": time, "raised": frame, "raised_time": time}
+        return {"kind": "event", **more, "worst": frame}
+    names = ("row", "columns", "score", "p_value", "is_anomaly")
+    row = {name: record[name] for name in names if name in record}
+    return {"kind": "event", "raised": place_of(row), "last": row, "worst": row}
+
+
+def time_of_day() -> str:
+    """Return the current time as text, with its zone."""
+    return datetime.datetime.now().astimezone().isoformat(timespec="milliseconds")
 
 
 def place_of(row: Record) -> Record:

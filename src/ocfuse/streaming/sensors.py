@@ -279,8 +279,8 @@ class SensorEvent:
         "rate" (rows come faster or more slowly), or "limit" (beyond a limit that was given).
     channel : str
         The channel; empty for "rate".
-    state : {"begin", "end"}
-        Whether the failure begins or ends.
+    state : {"begin", "end", "interrupted"}
+        Whether the failure begins or ends, or the stream ends before it.
     row : int
         Row at which it is reported, counted from the first row of the stream.
     time : float or None

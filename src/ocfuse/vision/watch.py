@@ -60,6 +60,8 @@ class Alarm:
         Number of the event, counted from 1.
     start, raised, worst, last : Seen
         Its first frame, the frame at which it was raised, that with the lowest score, the last.
+    is_interrupted : bool
+        Whether there were no more frames before it had ended.
     """
 
     number: int
@@ -67,6 +69,7 @@ class Alarm:
     raised: Seen
     worst: Seen
     last: Seen
+    is_interrupted: bool = False
 
     def with_frame(self, seen: Seen) -> "Alarm":
         """Return the event with one more frame."""
@@ -79,8 +82,8 @@ class Repeat:
 
     Parameters
     ----------
-    state : {"begin", "end"}
-        Whether it begins or ends.
+    state : {"begin", "end", "interrupted"}
+        Whether it begins, ends, or there are no more frames.
     frame : Frame
         The frame at which it is reported.
     since : Frame
@@ -125,7 +128,7 @@ class Moment:
     repeat : Repeat or None
         Begin or end of a repeated picture, or of a scene that hardly moves.
     failures : sequence of SensorEvent
-        Sensors that fail or work again.
+        Sensors that fail or work again; "interrupted" after the last frame if they still fail.
     """
 
     seen: Seen | None
@@ -203,6 +206,12 @@ class RepeatMonitor:
         self._n_repeats += 1
         begins = self._n_repeats - 1 <= limits.most < self._n_repeats
         return Repeat("begin", seen.frame, first.frame, self._n_repeats) if begins else None
+
+    def finish(self, last: Seen | None) -> Repeat | None:
+        """Return that there are no more frames, if the last one is repeated."""
+        if last is None or self._first is None or not self.is_on:
+            return None
+        return Repeat("interrupted", last.frame, self._first.frame, self._n_repeats)
 
 
 def _pooled(seen: Seen) -> FeatureArray:
@@ -287,6 +296,7 @@ class FrameWatch:
         self._has_warned = False
         self._first: Frame | None = None
         self._last: Seen | None = None
+        self._failing: dict[tuple[str, str], SensorEvent] = {}
 
     def take(self, frame: Frame) -> Moment:
         """Score the next frame.
@@ -363,7 +373,11 @@ class FrameWatch:
         self._first, self._last = self._first or frame, seen
         self._recent.append(seen)
         failures = [] if self.sensors is None else self.sensors.failures(seen.row)
-        self.n_failures += sum(event.state == "begin" for event in failures)
+        for event in failures:
+            self._failing.pop((event.kind, event.channel), None)
+            if event.state == "begin":
+                self.n_failures += 1
+                self._failing[event.kind, event.channel] = event
         return replace(self._tracked(seen), failures=failures)
 
     def _tracked(self, seen: Seen) -> Moment:
@@ -384,10 +398,21 @@ class FrameWatch:
         return Moment(seen, self._alarm, is_new=True, ended=before)
 
     def finish(self) -> Moment | None:
-        """End the open event with the last frame, and return it; None if there is none."""
+        """End the run with the last frame, and return what has not ended; None if all has.
+
+        The open event is over if the last score is not below the threshold. Otherwise nobody has
+        seen its end, and it is interrupted; so are failing sensors and a repeated picture.
+        """
         ended, self._alarm = self._alarm, None
         self.tracker.finish()
-        return None if ended is None else Moment(None, ended=ended)
+        if ended is not None and self._recent[-1].score < self.threshold:
+            ended = replace(ended, is_interrupted=True)
+        failures = [replace(event, state="interrupted") for event in self._failing.values()]
+        self._failing.clear()
+        repeat = self.repeats.finish(self._last)
+        if ended is None and repeat is None and not failures:
+            return None
+        return Moment(None, ended=ended, repeat=repeat, failures=failures)
 
     def explain(self, seen: Seen) -> PictureExplanation:
         """Explain the score of a frame; the latest explanation is stored."""
