@@ -208,9 +208,9 @@ def repeats_of(monitor, rows):
     told = []
     for i, row in enumerate(rows):
         seen = Seen(Frame(i, i / 30, np.zeros((1, 1, 3))), 0.0, {}, {"x": Features(row[None], {})})
-        told.append(monitor.take(seen))
-    told.append(monitor.finish(seen))
-    return [(one.state, one.frame.index, one.since.index) for one in told if one is not None]
+        told += monitor.take(seen)
+    told += monitor.finish()
+    return [(one.state, one.frame.index, one.since.index) for one in told]
 
 
 def test_a_camera_that_repeats_its_picture_is_told_and_that_it_moves_again():
@@ -258,6 +258,8 @@ def test_a_scene_that_hardly_moves_is_told_though_no_picture_repeats():
     assert not repeats_of(RepeatMonitor(stillness), resting(speed=0.9, seed=6))
     rests = Stillness.learn(resting(300, rest=range(100, 150)))
     assert not repeats_of(RepeatMonitor(rests), resting(rest=range(60, 110), seed=4))
+    until_the_end = repeats_of(RepeatMonitor(stillness), resting(rest=range(60, 150), seed=4))
+    assert [state for state, _, _ in until_the_end] == ["begin", "interrupted"]
 
 
 def test_a_scene_that_hardly_moves_is_told_in_words():
@@ -266,9 +268,9 @@ def test_a_scene_that_hardly_moves_is_told_in_words():
     found = []
     for i, row in enumerate(rows):
         seen = Seen(Frame(i, i / 30, np.zeros((1, 1, 3))), 0.0, {}, {"x": Features(row[None], {})})
-        found.append(monitor.take(seen))
+        found += monitor.take(seen)
         assert monitor.is_on is False
-    begin, end = (one for one in found if one is not None)
+    begin, end = found
     assert (begin.kind, end.kind) == ("still", "still")
     assert begin.text == f"the scene hardly moves since frame {begin.since.index}"
     assert end.text == f"the picture moves again from frame {end.frame.index}"
@@ -286,7 +288,7 @@ def test_a_video_teaches_how_alike_frames_are(fitted):
         detector.fit(source)
     watch = FrameWatch(detector)
     moments = [watch.take(Frame(i, i / 30, pictures[min(i, 30)])) for i in range(50)]
-    (told,) = [moment.repeat for moment in moments if moment.repeat]
+    (told,) = [repeat for moment in moments for repeat in moment.repeats]
     assert told.text == "the camera repeats its picture since frame 30"
     assert watch.n_repeats == 1
     assert fitted.stillness_ is None or fitted.stillness_.distance > 0

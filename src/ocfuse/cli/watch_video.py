@@ -155,7 +155,7 @@ class Records:
             return self._told[1]
         found = [] if moment.ended is None else [self.event(moment.ended)]
         found += [self.alarm(moment.alarm)] if moment.is_new and moment.alarm is not None else []
-        found += [] if moment.repeat is None else [self.repeat(moment.repeat)]
+        found += map(self.repeat, moment.repeats)
         found += [failure.as_dict() | self.now() for failure in moment.failures]
         self._told = moment, [json_line(self._open.take(record)) for record in found]
         return self._told[1]

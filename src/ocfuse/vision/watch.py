@@ -125,8 +125,8 @@ class Moment:
         Whether it was raised with this frame.
     ended : Alarm or None
         The event that ended with this frame.
-    repeat : Repeat or None
-        Begin or end of a repeated picture, or of a scene that hardly moves.
+    repeats : sequence of Repeat
+        Begin or end of a repeated picture, and of a scene that hardly moves.
     failures : sequence of SensorEvent
         Sensors that fail or work again; "interrupted" after the last frame if they still fail.
     """
@@ -135,7 +135,7 @@ class Moment:
     alarm: Alarm | None = None
     is_new: bool = False
     ended: Alarm | None = None
-    repeat: Repeat | None = None
+    repeats: Sequence[Repeat] = ()
     failures: Sequence[SensorEvent] = ()
 
 
@@ -166,17 +166,16 @@ class RepeatMonitor:
         """The scene hardly moves."""
         return self._still is not None
 
-    def take(self, seen: Seen) -> Repeat | None:
+    def take(self, seen: Seen) -> list[Repeat]:
         """Take the next frame; return what begins or ends with it."""
         if self.stillness is None:
-            return None
+            return []
         if self._last is not None:
             frame = replace(seen.frame, image=np.empty((0, 0, 3), np.uint8))  # not kept
             self._steps.append((frame_distance(*map(_pooled, (self._last, seen))), frame))
         self._last = seen
-        repeat = self._repeated(seen, self.stillness)
-        # what ends or begins at the same frame is told with the next
-        return repeat if repeat is not None else self._rested(seen, self.stillness)
+        told = [self._repeated(seen, self.stillness), self._rested(seen, self.stillness)]
+        return [one for one in told if one is not None]
 
     def _rested(self, seen: Seen, limits: Stillness) -> Repeat | None:
         """Return the begin or end of a scene that hardly moves."""
@@ -207,11 +206,16 @@ class RepeatMonitor:
         begins = self._n_repeats - 1 <= limits.most < self._n_repeats
         return Repeat("begin", seen.frame, first.frame, self._n_repeats) if begins else None
 
-    def finish(self, last: Seen | None) -> Repeat | None:
-        """Return that there are no more frames, if the last one is repeated."""
-        if last is None or self._first is None or not self.is_on:
-            return None
-        return Repeat("interrupted", last.frame, self._first.frame, self._n_repeats)
+    def finish(self) -> list[Repeat]:
+        """Return that there are no more frames, for each state that has begun."""
+        last, first, still = self._last, self._first, self._still
+        told = []
+        if last is not None and first is not None and self.is_on:
+            told.append(Repeat("interrupted", last.frame, first.frame, self._n_repeats))
+        if last is not None and still is not None:
+            n = last.frame.index - still.index
+            told.append(Repeat("interrupted", last.frame, still, n, "still"))
+        return told
 
 
 def _pooled(seen: Seen) -> FeatureArray:
@@ -313,9 +317,9 @@ class FrameWatch:
             Its score, the open event, and the event that ended.
         """
         seen = self._scored(frame)
-        repeat = self.repeats.take(seen)
-        self.n_repeats += repeat is not None and repeat.state == "begin"
-        return replace(self._followed(seen), repeat=repeat)
+        repeats = self.repeats.take(seen)
+        self.n_repeats += sum(repeat.state == "begin" for repeat in repeats)
+        return replace(self._followed(seen), repeats=repeats)
 
     def moments(self, frame: Frame) -> Iterator[Moment]:
         """Score the next frame and, with sensors, those that are missing before it.
@@ -401,7 +405,8 @@ class FrameWatch:
         """End the run with the last frame, and return what has not ended; None if all has.
 
         The open event is over if the last score is not below the threshold. Otherwise nobody has
-        seen its end, and it is interrupted; so are failing sensors and a repeated picture.
+        seen its end, and it is interrupted; so are failing sensors, a repeated picture, and a
+        scene that hardly moves.
         """
         ended, self._alarm = self._alarm, None
         self.tracker.finish()
@@ -409,10 +414,10 @@ class FrameWatch:
             ended = replace(ended, is_interrupted=True)
         failures = [replace(event, state="interrupted") for event in self._failing.values()]
         self._failing.clear()
-        repeat = self.repeats.finish(self._last)
-        if ended is None and repeat is None and not failures:
+        repeats = self.repeats.finish()
+        if ended is None and not repeats and not failures:
             return None
-        return Moment(None, ended=ended, repeat=repeat, failures=failures)
+        return Moment(None, ended=ended, repeats=repeats, failures=failures)
 
     def explain(self, seen: Seen) -> PictureExplanation:
         """Explain the score of a frame; the latest explanation is stored."""
