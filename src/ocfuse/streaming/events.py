@@ -96,6 +96,8 @@ class EventTracker:
         Whether an event was raised and has not ended.
     is_held : bool
         Whether the alarm of the open event has ended; the next alarm may still belong to it.
+    is_alarm : bool
+        Whether an event is open and its alarm has not ended.
 
     Examples
     --------
@@ -130,11 +132,16 @@ class EventTracker:
         """Whether an event was raised and has not ended."""
         return self._event is not None
 
+    @property
+    def is_alarm(self) -> bool:
+        """Whether an alarm of the open event has not ended."""
+        return self.is_on and not self.is_held
+
     def update(self, score: float) -> Event | None:
         """Add the next score; return the event that it ends, or None."""
         here = self.n_seen
         self.n_seen += 1
-        in_alarm = self.is_on and not self.is_held
+        in_alarm = self.is_alarm
         if math.isnan(score):
             if here - self._last > self.max_unscored:
                 self._pause(self._last + 1)
