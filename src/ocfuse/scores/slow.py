@@ -162,7 +162,7 @@ class RollingThreshold:
 
     def _leave_out(self) -> None:
         """Leave out the latest rows, as far as they are not left out already."""
-        taken = []
+        taken: list[float] = []
         while self._recent and len(taken) < self.stretch and not self._recent[-1][1]:
             score, _ = self._recent.pop()
             del self._sorted[bisect_left(self._sorted, score)]

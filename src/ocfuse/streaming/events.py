@@ -96,8 +96,6 @@ class EventTracker:
         Whether an event was raised and has not ended.
     is_held : bool
         Whether the alarm of the open event has ended; the next alarm may still belong to it.
-    is_alarm : bool
-        Whether an event is open and its alarm has not ended.
 
     Examples
     --------
@@ -141,13 +139,12 @@ class EventTracker:
         """Add the next score; return the event that it ends, or None."""
         here = self.n_seen
         self.n_seen += 1
-        in_alarm = self.is_alarm
         if math.isnan(score):
             if here - self._last > self.max_unscored:
                 self._pause(self._last + 1)
         else:
             self._last = here
-            if score < (self.leave if in_alarm else self.enter):
+            if score < (self.leave if self.is_alarm else self.enter):
                 self._fall(here, float(score))
             else:
                 self._pause(here)

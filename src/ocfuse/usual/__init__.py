@@ -5,6 +5,8 @@ and this by its deviation from the usual value at its time (`ocfuse.usual.season
 must not know tables, detectors and scores: it gets codes of groups, seconds and numbers.
 """
 
+from copy import copy
+
 import numpy as np
 
 from ocfuse.arrays import FloatArray, IntArray
@@ -79,6 +81,29 @@ class Usual:
         measured: FloatArray = left * self.groups_.unit_
         self.low_, self.high_ = _middle(measured)
         return measured
+
+    def with_groups(
+        self, whose: FloatArray, when: FloatArray, X: FloatArray
+    ) -> tuple["Usual", FloatArray]:
+        """Return what is usual for the groups of rows, too, and the deviations of the rows.
+
+        Rows of new groups are measured as learned from the others; the rest stays as it is.
+        """
+        fresh = copy(self)
+        fresh.groups_, centre, spread = self.groups_.with_groups(whose, X)
+        if fresh.groups_ is self.groups_:
+            return self, self.measure(whose, when, X)
+        if self.seasons is not None:
+            middle, factor = self.seasons.usual(when)
+            # what the time makes of a group of the usual spread, then of one of its own
+            fresh.groups_, *_ = self.groups_.with_groups(whose, X - self.groups_.unit_ * middle)
+            for _ in range(N_ROUNDS):
+                theirs, width = fresh.groups_.usual(whose)
+                rest = theirs + width * ((X - theirs) / width - middle) / factor
+                fresh.groups_, centre, spread = self.groups_.with_groups(whose, rest)
+            centre, spread = centre + spread * middle, spread * factor
+        measured: FloatArray = (X - centre) / spread * self.groups_.unit_
+        return fresh, measured
 
     def measure(self, whose: FloatArray, when: FloatArray, X: FloatArray) -> FloatArray:
         """Return the deviations of numbers from the usual values of their rows."""
