@@ -53,7 +53,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_array
 
 from ocfuse import column_kinds as rules
-from ocfuse.arrays import BoolArray, FloatArray
+from ocfuse.arrays import BoolArray, FloatArray, IntArray
 from ocfuse.categories import are_many, patterns, profiles, unseen
 from ocfuse.exceptions import (
     CellsWarning,
@@ -439,6 +439,31 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
         if self.usual_ is None and not any(of is not None for of in own):
             return self.transform(X)
         return self.encode(self.read(X), cells, own)
+
+    def with_groups(self, X: Any, rows: IntArray) -> tuple["FeatureEncoder", FloatArray | None]:
+        """Return an encoder that knows the groups of these rows of a table, too.
+
+        And the numbers of all rows as they are measured then, those of new groups as learned from
+        the others; None if no group is new.
+        """
+        if self.usual_ is None or not self.by_:
+            return self, None
+        columns, fresh = _columns(X), copy(self)
+        fresh.by_codes_ = [dict(known) for known in self.by_codes_]
+        for j, known in zip(self.by_, fresh.by_codes_, strict=True):
+            for text in sorted(rules.counted(map(_text, columns[j][rows]))):
+                require_unicode(text, "A text column")
+                known.setdefault(text, len(known))
+        codes = fresh.read(X)
+        whose, when, cells = codes[:, self.by_], self._times(codes), codes[:, self.numeric]
+        # groups are learned from these rows alone
+        usual, measured = self.usual_.with_groups(whose[rows], when[rows], cells[rows])
+        if usual is self.usual_:
+            return self, None
+        fresh.usual_ = usual
+        cells = usual.measure(whose, when, cells)
+        cells[rows] = measured
+        return fresh, cells
 
     def comparable(self, codes: FloatArray) -> list[FloatArray]:
         """Return rows, as `read` returns them, encoded as it takes to find copies.

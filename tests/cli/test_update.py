@@ -2,14 +2,17 @@
 
 import json
 import shutil
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from ocfuse import load
+from ocfuse import FusedDetector, load
 from ocfuse.exceptions import InvalidInputError
+from ocfuse.scores import RollingThreshold
 from ocfuse.streaming import StreamTable
+from ocfuse.tables import TableDetector
 from tests.cli.cases import plant
 
 
@@ -116,6 +119,60 @@ def test_watch_follows_rows_that_stand_alone_and_says_that_they_have_changed(
     assert alarms[0] <= alarms[1]
     code, text, _ = run_command("watch", model, drifting, "--change", 0.01, "--quiet")
     assert "the source has changed: rows are stranger than before" in text
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """Return the file of a model of rows that stand alone, at 5 %."""
+    rows = np.random.default_rng(0).normal(size=(1000, 3))
+    model = TableDetector(FusedDetector("light", random_state=0))
+    folder = tmp_path_factory.mktemp("alone")
+    return model.fit(pd.DataFrame(rows, columns=list("abc"))).save(folder / "model.ocf")
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "as it was",
+        pytest.param("drifts", marks=pytest.mark.slow),
+        pytest.param("calmer", marks=pytest.mark.slow),
+        pytest.param("fault", marks=pytest.mark.slow),
+    ],
+)
+def test_a_threshold_that_follows_holds_its_rate_for_rows_that_stand_alone(
+    alone, tmp_path, run_command, what
+):
+    n = 20_000
+    rows = np.random.default_rng(1).normal(size=(n, 3)) * (0.9 if what == "calmer" else 1.0)
+    if what == "drifts":
+        rows += np.linspace(0.0, 0.5, n)[:, np.newaxis]
+    if what == "fault":
+        rows[n // 2 :, 0] += 6.0
+    table = pd.DataFrame(rows, columns=list("abc"))
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    line = ("watch", alone, tmp_path / "rows.csv", "--adaptive", "--all", "--json")
+    records = [json.loads(text) for text in run_command(*line)[1].splitlines()]
+    late = slice(-n // 4, None)
+    rate = np.mean([record["is_anomaly"] for record in records[late]])
+    model = load(alone)
+    with warnings.catch_warnings(action="ignore"):
+        plain = np.mean(model.score(table)["is_anomaly"][late])
+    rolling = RollingThreshold(model.detector_.conformal_, model.detector_.offset_)
+    shift = records[-1]["shift"] / rolling.unit
+    if what == "as it was":
+        assert abs(rate - 0.05) < 0.015
+        assert abs(shift) < 0.1
+    elif what == "drifts":
+        assert plain > 0.085
+        assert rate < 0.5 * (plain + 0.05)
+        assert shift < -0.1
+    elif what == "calmer":
+        assert plain < 0.04
+        assert rate < 0.055
+        assert shift > 0.1
+    else:
+        assert rate > 0.97
+        assert abs(shift) < 0.1
 
 
 def test_a_column_may_be_called_shift(plant_folder, tmp_path, run_command):

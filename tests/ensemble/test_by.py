@@ -320,3 +320,45 @@ def test_groups_of_single_rows_are_said_so():
         said = [str(one.message) for one in caught]
         assert any("350 groups, and 300 of them have a single row" in one for one in said) == is_odd
         assert any("have a single row" in one for one in said) == is_odd
+
+
+def test_machines_that_come_with_an_update_have_their_own_level(tmp_path):
+    def rows(n, seed, machines, off=0.0):
+        table, spread = rows_of_machines(n, seed, n_machines=70)
+        table["flow"] += off * spread[:, 0]
+        return table[table["machine"].isin([f"m{i}" for i in machines])]
+
+    known, new = range(50), range(50, 70)
+    detector = FusedDetector("light", by="machine", random_state=0).fit(rows(30, 1, known))
+    before = detector.encoder_.usual_.groups_.usual(np.arange(50.0)[:, np.newaxis])
+    names = detector.encoder_.by_codes_[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CellsWarning)  # they are not judged by all
+        detector.update(rows(30, 2, new))
+    assert detector.n_added_ > 590
+    both = pd.concat([rows(30, 1, known), rows(30, 2, new)])
+    refit = FusedDetector("light", by="machine", random_state=0).fit(both)
+    fresh = rows(40, 3, new)
+    false = [np.mean(one.predict(fresh) < 0) for one in (detector, refit)]
+    assert abs(false[0] - false[1]) < 0.025
+    assert np.mean(detector.predict(rows(20, 4, new, 5.0)) < 0) > 0.9
+    assert np.mean(detector.predict(rows(40, 5, known)) < 0) == pytest.approx(0.05, abs=0.02)
+    assert {name: detector.encoder_.by_codes_[0][name] for name in names} == names
+    after = detector.encoder_.usual_.groups_.usual(np.arange(50.0)[:, np.newaxis])
+    np.testing.assert_array_equal(after, before)
+    again = load(detector.save(tmp_path / "m.ocf"))
+    np.testing.assert_array_equal(again.score_samples(fresh), detector.score_samples(fresh))
+    # once more: they are known now
+    usual = detector.encoder_.usual_
+    detector.update(rows(5, 6, new))
+    assert detector.encoder_.usual_ is usual
+
+
+def test_an_update_that_is_refused_takes_up_no_groups(detector):
+    rows, spread = rows_of_machines(20, 7)
+    rows["flow"] += 30.0 * spread[:, 0]
+    other = rows[:20].assign(machine="m999")
+    encoder = detector.encoder_
+    with pytest.raises(InvalidInputError, match="far outside"):
+        detector.update(pd.concat([rows, other]))
+    assert detector.encoder_ is encoder

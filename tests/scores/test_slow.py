@@ -102,18 +102,45 @@ def test_rows_of_events_are_not_taken_in():
     assert -9.0 not in threshold._sorted
 
 
-def test_scores_below_the_threshold_wait_until_they_are_known_to_be_no_event():
-    threshold = rolling()
-    for score in (0.1, -5.0, -6.0):
+def test_single_alarms_are_counted_and_long_stretches_of_them_left_out_whole():
+    threshold = rolling(stretch=4)
+    for score, in_event in ((0.1, False), (-5.0, True), (0.2, False), (0.3, False), (-6.0, True)):
+        threshold.take(score, in_event)
+    assert threshold._sorted == [-6.0, -5.0, 0.1, 0.2, 0.3]
+    for score in (-7.0, -8.0, -9.0):
+        threshold.take(score, in_event=True)
+    assert threshold._sorted == [-5.0, 0.1, 0.2]
+    assert threshold._n_left_out == 5
+    for score in (0.4, 0.5, 0.6):  # the first of them is one of four with three alarms
         threshold.take(score, in_event=False)
-    assert threshold._sorted == [0.1]
-    threshold.take(0.2, in_event=False)
-    assert threshold._sorted == [-6.0, -5.0, 0.1, 0.2]
-    for score in (-5.0, -6.0):
-        threshold.take(score, in_event=False)
-    threshold.take(-7.0, in_event=True)
-    assert threshold._sorted == [-6.0, -5.0, 0.1, 0.2]
-    assert threshold._n_left_out == 3
+    assert threshold._sorted == [-5.0, 0.1, 0.2, 0.5, 0.6]
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.05, 0.2])
+@pytest.mark.parametrize("least", [1, 3])
+def test_its_own_alarms_do_not_move_the_threshold(rate, least):
+    offset = CALIBRATOR.threshold(rate)[0]
+    threshold, count, is_alarm = RollingThreshold(CALIBRATOR, offset), 0, []
+    for score in np.random.default_rng(5).normal(size=20_000):
+        is_alarm.append(threshold.adjusted(score) < offset)
+        count = count + 1 if is_alarm[-1] else 0
+        threshold.take(score, in_event=count >= least)
+    assert abs(threshold.shift) < 0.1 * threshold.unit
+    assert np.mean(is_alarm[-5000:]) == pytest.approx(rate, rel=0.2, abs=0.004)
+
+
+def test_alarms_that_are_all_left_out_do_not_lift_the_threshold():
+    # as of a stream whose normal scores are low for long: 100 of 2,000 rows at a stretch
+    offset = CALIBRATOR.threshold(0.05)[0]
+    threshold = RollingThreshold(CALIBRATOR, offset)
+    rng = np.random.default_rng(6)
+    for _ in range(10):
+        scores = np.sort(rng.normal(size=2000))
+        rng.shuffle(scores[100:])
+        for score in scores:
+            threshold.take(score, in_event=threshold.adjusted(score) < offset)
+    assert threshold._n_left_out > 90
+    assert abs(threshold.shift) < 0.1 * threshold.unit
 
 
 def test_nothing_moves_before_half_of_the_window_is_full_and_without_a_score():
@@ -136,7 +163,15 @@ def test_runs_weigh_alike_where_the_usual_level_is_found():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"window": 99}, {"window": 1e3}, {"speed": -1}, {"limit": np.nan}, {"window": True}]
+    "wrong",
+    [
+        {"window": 99},
+        {"window": 1e3},
+        {"speed": -1},
+        {"limit": np.nan},
+        {"window": True},
+        {"stretch": 1},
+    ],
 )
 def test_settings_of_the_threshold_are_checked(wrong):
     with pytest.raises(InvalidInputError):

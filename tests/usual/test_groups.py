@@ -218,3 +218,54 @@ def test_rows_of_one_run_are_held_out_together():
         rates.append(np.mean(np.abs(fresh) / levels.usual(codes)[1] > limit))
     assert rates[0] > 0.075
     assert 0.035 <= rates[1] <= 0.07
+
+
+# -- groups that come later -----------------------------------------------
+
+
+def plants_of(n_rows, seed, plants=range(12)):
+    """Return codes of plants and machines, and rows; 8 machines of each plant."""
+    known = np.random.default_rng(3)
+    far, near = 10.0 * known.normal(size=16), known.normal(size=(16, 8))
+    plant = np.repeat(np.fromiter(plants, int), 8 * n_rows)
+    machine = np.tile(np.repeat(np.arange(8), n_rows), len(plants))
+    noise = np.random.default_rng(seed).normal(size=len(plant))
+    X = (far[plant] + near[plant, machine] + noise)[:, np.newaxis]
+    return np.column_stack([plant, machine]).astype(float), X
+
+
+def test_groups_that_come_later_have_their_own_level_and_the_others_stay():
+    codes, X = plants_of(20, 1)
+    # later: another machine of each plant, and a plant
+    is_later = (codes[:, 1] == 3) | (codes[:, 0] == 5)
+    levels = GroupLevels().fit(codes[~is_later], X[~is_later])
+    after, centre, spread = levels.with_groups(codes, X)
+    refit = GroupLevels().fit(codes, X)
+    known, later = codes[~is_later], codes[is_later]
+    np.testing.assert_array_equal(after.usual(known), levels.usual(known))
+    np.testing.assert_allclose(after.usual(later)[0], refit.usual(later)[0], atol=0.15)
+    np.testing.assert_allclose(after.usual(later)[1], refit.usual(later)[1], rtol=0.15)
+    np.testing.assert_array_equal(np.sort(after.counts_), np.sort(refit.counts_))
+    for keys, theirs in zip(after.keys_, refit.keys_, strict=True):
+        np.testing.assert_array_equal(keys, theirs)
+    # rows of new groups are held out: those they are learned from are as far out as fresh ones
+    distance = np.abs((X - centre) / spread)[is_later]
+    fresh = np.abs((plants_of(20, 2)[1] - after.usual(codes)[0]) / after.usual(codes)[1])[is_later]
+    assert np.quantile(distance, 0.9) == pytest.approx(np.quantile(fresh, 0.9), rel=0.1)
+    # a machine that is not known, of a plant that came later, is judged by all as before
+    unknown = np.array([[5.0, 99.0], [7.0, 99.0], [99.0, 0.0]])
+    np.testing.assert_array_equal(after.usual(unknown), levels.usual(unknown))
+    assert after.with_groups(codes, X)[0] is after
+
+
+def test_a_later_group_without_values_is_judged_by_the_wider_one():
+    codes, X = plants_of(10, 1)
+    X = np.column_stack([X, X, np.full_like(X, np.nan)])
+    levels = GroupLevels().fit(codes[:400], X[:400])
+    X[400:480, 1] = np.nan
+    after, centre, spread = levels.with_groups(codes[400:480], X[400:480])
+    where = codes[400:480]
+    np.testing.assert_allclose(after.usual(where)[0][:, 1:], levels.usual(where)[0][:, 1:])
+    assert np.isfinite(centre).all()
+    assert (spread > 0).all()
+    assert np.std(centre[:, 0]) > 0.1

@@ -626,7 +626,8 @@ class FusedDetector(AlarmMixin, TransformerMixin, OutlierMixin, BaseEstimator): 
         neighbours, means and covariances, tails, mixtures, a share of the trees, and kernels on
         the old landmarks. Encoding, coordinates, landmarks and trust stay as `fit` learned them;
         ``refit_reason_`` is not empty when they are out of date. Members of other packages, and
-        some of this package, do not change (``unchanged_members_``).
+        some of this package, do not change (``unchanged_members_``). Groups of `by` that are new
+        are taken up: their rows are measured from the other rows of their group.
 
         Left out are rows far outside, as in `fit`, and rows that score lower than any row in 99 of
         100 batches of normal rows. If more than a fifth of the rows are left out, the update is

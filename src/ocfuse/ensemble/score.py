@@ -176,10 +176,15 @@ class ScoreChain:
 
         return _joined(self._in_chunks(compute, len(codes)))
 
-    def trace(self, X: Any, codes: FloatArray, context: Any = None) -> Trace:
-        """Return what every step makes of rows X; `codes` and `context` as in `score`."""
+    def trace(
+        self, X: Any, codes: FloatArray, context: Any = None, cells: FloatArray | None = None
+    ) -> Trace:
+        """Return what every step makes of rows X; `codes` and `context` as in `score`.
+
+        `cells` are the numbers if they were measured, see `FeatureEncoder.encode`.
+        """
         C = self.scaled(context, len(codes))
-        parts = self._in_chunks(partial(self._steps, codes, C), len(codes))
+        parts = self._in_chunks(partial(self._steps, codes, C, cells=cells), len(codes))
         E, S, Z, score = map(_joined, zip(*parts, strict=True))
         return Trace(X, E, C, S, Z, score)
 
@@ -213,10 +218,14 @@ class ScoreChain:
         return Z, self.fusion.fuse(Z, E, C)
 
     def _steps(
-        self, codes: FloatArray, C: FloatArray | None, rows: slice
+        self,
+        codes: FloatArray,
+        C: FloatArray | None,
+        rows: slice,
+        cells: FloatArray | None = None,
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return encoded rows, their member scores, the same on one scale, and fused scores."""
-        E = self.encoder.encode(codes[rows])
+        E = self.encoder.encode(codes[rows], None if cells is None else cells[rows])
         S = self.pool.score_samples(E)
         return E, S, *self.fuse(S, E, None if C is None else C[rows])
 

@@ -3,12 +3,13 @@
 What is learned: neighbours, mean and covariance, tails, mixtures, a share of the trees, kernel
 directions by way of the landmarks of before, the local scale of the fusion, and the threshold.
 What stays: how columns become numbers, coordinates and landmarks, and how far members are trusted.
+Groups that are new, such as machines, are taken up with their own level.
 A row is scored before it is learned: that score is one of a row held out, and the threshold
 counts it.
 """
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,10 +17,11 @@ import numpy as np
 from ocfuse.arrays import BoolArray, FloatArray, IntArray
 from ocfuse.detectors.base import N_FOLDS
 from ocfuse.detectors.change import updated_pool
+from ocfuse.encoder import FeatureEncoder, warn_of_cells
 from ocfuse.ensemble.copies import find_copies
 from ocfuse.ensemble.fit import row_numbers
 from ocfuse.ensemble.outliers import are_far
-from ocfuse.ensemble.score import Trace
+from ocfuse.ensemble.score import ScoreChain, Trace
 from ocfuse.exceptions import InvalidInputError, SuspectRowsWarning
 from ocfuse.explain import UsualValues
 from ocfuse.fusion.local_scale import LocalScaleFusion
@@ -72,9 +74,14 @@ def update(
 ) -> dict[str, Any]:
     """Return the attributes that a detector has after an update; see `FusedDetector.update`."""
     require_updatable(detector, memory)
-    trace = detector._trace(X, context)
-    labels = check_training_labels(y, len(trace))
-    normal = np.flatnonzero((labels != ANOMALY) & ~_beyond_limits(detector, trace.X))
+    table = detector._checked(X)
+    labels = check_training_labels(y, len(table))
+    normal = np.flatnonzero((labels != ANOMALY) & ~_beyond_limits(detector, table))
+    # rows of new groups are measured from their own level before anything is learned of them
+    encoder, cells = detector.encoder_.with_groups(table, normal)
+    codes = encoder.read(table)
+    warn_of_cells(encoder.changes(table, codes))
+    trace = replace(ScoreChain.of(detector), encoder=encoder).trace(table, codes, context, cells)
     rows = _sorted_out(detector, trace.take(normal), labels[normal] == NORMAL)
     _tell(detector, rows, len(normal))
     learned, far = normal[rows.learned], normal[rows.far]
@@ -98,6 +105,7 @@ def update(
     if theirs is not None and trace.context is not None:
         theirs = np.vstack([theirs[kept], trace.context[recent]])
     state: dict[str, Any] = {
+        "encoder_": encoder,
         "pool_": pool,
         "training_": training,
         "training_context_": theirs,
@@ -110,7 +118,7 @@ def update(
     }
     state |= _numbered(detector, rows, normal, trace, kept, first)
     state |= _fused(detector, pool, training, theirs)
-    state["usual_"] = _usual(detector, trace, np.union1d(learned, far))
+    state["usual_"] = _usual(detector, encoder, trace, np.union1d(learned, far))
     state |= _calibration(detector, trace.score, learned, len(far), first, state)
     state["refit_reason_"] = _refit_reason(state)
     if state["refit_reason_"]:
@@ -291,11 +299,13 @@ def _fused(
     return {"fusion_": fusion.with_normals(Z, training, context)}
 
 
-def _usual(detector: "FusedDetector", trace: Trace, rows: IntArray) -> UsualValues | None:
+def _usual(
+    detector: "FusedDetector", encoder: FeatureEncoder, trace: Trace, rows: IntArray
+) -> UsualValues | None:
     """Return what is usual, with the rows that have come; those that have gone count on."""
     if detector.usual_ is None:
         return None
-    theirs = UsualValues.of(trace.take(rows).X, detector.encoder_)
+    theirs = UsualValues.of(trace.take(rows).X, encoder)
     return detector.usual_.joined(theirs)
 
 

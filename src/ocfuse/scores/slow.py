@@ -30,12 +30,16 @@ MOST_COMPARED = 100_000
 class RollingThreshold:
     """Threshold that follows slow changes of scores, within bounds.
 
-    A low quantile of the normal scores (at the rate of the threshold, or 100 scores of the window
-    if that is more) is compared with the same quantile of the latest scores outside events. The
-    `shift` follows the difference with a bounded step per row, up to a bounded distance, and is
-    subtracted from every score. So the threshold keeps its number, and p-values, severities and
-    events are those of the source as it is now. Rows of events are not counted. But normal rows
-    raise events, too: as many of them as are expected count as the lowest of the window.
+    A low quantile of the normal scores (at twice the rate of the threshold, or 100 scores of the
+    window if that is more) is compared with the same quantile of the latest scores. The `shift`
+    follows the difference with a bounded step per row, up to a bounded distance, and is subtracted
+    from every score. So the threshold keeps its number, and p-values, severities and events are
+    those of the source as it is now.
+
+    Normal rows raise alarms, too, and are counted as they are: a threshold that leaves its own
+    alarms out only rises. But rows of a stretch most of which are alarms are left out, as such a
+    stretch is no chance. Normal streams have a few of them: as many of their rows as are
+    missing to the rate of the threshold count as the lowest of the window.
 
     The unit U of both bounds is the distance from the threshold to the median of the normal
     scores. A fault that lowers scores faster than `speed` U per 1,000 rows, or farther than
@@ -48,11 +52,14 @@ class RollingThreshold:
     offset : float
         The threshold.
     window : int, default=2000
-        Number of latest normal scores; the shift begins to move after half as many.
+        Number of latest scores; the shift begins to move after half as many.
     speed : float, default=0.1
         Largest change of the shift in 1,000 rows, in units of U.
     limit : float, default=0.25
         Largest shift, up or down, in units of U.
+    stretch : int, default=20
+        Number of rows that are left out together if more than half of them are of alarms; of a
+        threshold with a high rate r, more than ``(1 + r) / 2`` of them.
 
     Attributes
     ----------
@@ -69,7 +76,7 @@ class RollingThreshold:
     >>> calibrator = ConformalCalibrator().fit(normal)
     >>> rolling = RollingThreshold(calibrator, calibrator.threshold(0.01)[0], window=500)
     >>> for score in low - 0.5:  # the source has changed a little
-    ...     rolling.take(score, in_event=False)
+    ...     rolling.take(score, in_event=rolling.adjusted(score) < rolling.offset)
     >>> float(round(rolling.shift / rolling.unit, 1))
     -0.2
     """
@@ -81,49 +88,45 @@ class RollingThreshold:
         window: int = 2000,
         speed: float = 0.1,
         limit: float = 0.25,
+        stretch: int = 20,
     ) -> None:
-        if isinstance(window, bool) or not isinstance(window, int | np.integer) or window < 100:
-            raise InvalidInputError(
-                f"window must be a number of rows of at least 100. Got {window!r}."
-            )
+        for name, value, least in (("window", window, 100), ("stretch", stretch, 2)):
+            is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+            if not is_whole or value < least:
+                raise InvalidInputError(
+                    f"{name} must be a number of rows of at least {least}. Got {value!r}."
+                )
         advice = "It is in units of the distance from the threshold to the median."
         self.window = int(window)
         self.speed = check_number(speed, "speed", 0.0, 100.0, advice)
         self.limit = check_number(limit, "limit", 0.0, 100.0, advice)
+        self.stretch = min(int(stretch), self.window)
         self.offset = float(offset)
         self.rate = max(conformal.share_below(offset), 1.0 / (len(conformal.scores_) + 1))
-        self.level = min(max(self.rate, FEWEST_BELOW / self.window), 0.5)
+        # far enough from the threshold that the rows left out below it move the level little
+        self.level = min(max(2.0 * self.rate, FEWEST_BELOW / self.window), 0.5)
         self.usual = _quantile(conformal, self.level)
         self.unit = max(_quantile(conformal, 0.5) - self.offset, 0.0)
         self.shift = 0.0
         self._recent: deque[tuple[float, bool]] = deque()
         self._sorted: list[float] = []
         self._n_left_out = 0
-        self._pending: list[float] = []
+        self._alarms: deque[bool] = deque(maxlen=self.stretch)
 
     def adjusted(self, score: float) -> float:
         """Return a score minus the shift, to be compared with the threshold."""
         return score - self.shift
 
     def take(self, score: float, in_event: bool) -> None:
-        """Add the next raw score, and whether its row belongs to an event.
-
-        Scores below the threshold wait until it is known whether they begin an event.
-        """
+        """Add the next raw score, and whether its row is of an alarm."""
         if math.isnan(score):
             return
-        if in_event:
-            waiting, self._pending = self._pending, []
-            for value in [*waiting, score]:
-                self._put(value, is_left_out=True)
-            return
-        if self.adjusted(score) < self.offset and len(self._pending) < self.window // 10:
-            self._pending.append(score)
-            return
-        waiting, self._pending = self._pending, []
-        for value in [*waiting, score]:
-            self._put(value, is_left_out=False)
-        self._move()
+        self._alarms.append(in_event)
+        self._put(score, is_left_out=False)
+        if sum(self._alarms) > 0.5 * (1.0 + self.rate) * self.stretch:
+            self._leave_out()
+        else:
+            self._move()
 
     @property
     def target(self) -> float:
@@ -131,7 +134,10 @@ class RollingThreshold:
         n = len(self._sorted)
         if 2 * n < self.window:
             return self.shift
-        left_out = min(self._n_left_out, math.ceil(self.rate * (n + 1)))
+        missing = math.ceil(self.rate * (n + 1)) - bisect_left(
+            self._sorted, self.offset + self.shift
+        )
+        left_out = min(self._n_left_out, max(missing, 0))
         rank = max(whole_part(self.level * (n + left_out + 1)) - left_out, 1)
         return self._sorted[rank - 1] - self.usual
 
@@ -154,10 +160,20 @@ class RollingThreshold:
             else:
                 del self._sorted[bisect_left(self._sorted, old)]
 
+    def _leave_out(self) -> None:
+        """Leave out the latest rows, as far as they are not left out already."""
+        taken: list[float] = []
+        while self._recent and len(taken) < self.stretch and not self._recent[-1][1]:
+            score, _ = self._recent.pop()
+            del self._sorted[bisect_left(self._sorted, score)]
+            taken.append(score)
+        for score in reversed(taken):
+            self._put(score, is_left_out=True)
+
     def is_like(self, other: "RollingThreshold") -> bool:
         """Return whether another one goes by the same threshold, window and bounds."""
-        names = ("offset", "window", "speed", "limit", "usual", "unit", "rate")
-        return all(getattr(self, name) == getattr(other, name) for name in names)
+        names = ("offset", "window", "speed", "limit", "usual", "unit", "rate", "level", "stretch")
+        return all(getattr(self, name) == getattr(other, name, None) for name in names)
 
     def __getstate__(self) -> dict[str, object]:
         state = {name: value for name, value in vars(self).items() if not name.startswith("_")}
@@ -166,15 +182,15 @@ class RollingThreshold:
         return state | {
             "recent": np.array(values, dtype=np.float64),
             "left_out": np.array(flags, dtype=bool),
-            "pending": np.array(self._pending, dtype=np.float64),
+            "alarms": np.array(self._alarms, dtype=bool),
         }
 
     def __setstate__(self, state: dict[str, object]) -> None:
-        known = dict(state)
-        recent, left_out, pending = (known.pop(n) for n in ("recent", "left_out", "pending"))
+        known = {"stretch": 0, "alarms": []} | state  # also of files of before
+        recent, left_out, alarms = (known.pop(n) for n in ("recent", "left_out", "alarms"))
         self.__dict__.update(known)
         self._recent, self._sorted, self._n_left_out = deque(), [], 0
-        self._pending = np.asarray(pending).tolist()
+        self._alarms = deque(np.asarray(alarms).tolist(), maxlen=self.stretch)
         pairs = zip(np.asarray(recent).tolist(), np.asarray(left_out).tolist(), strict=True)
         for value, is_left_out in pairs:
             self._put(value, is_left_out)

@@ -659,7 +659,7 @@ class Stream:
                 outcome = replace(outcome, **now)
             found.append(outcome)
             alarms.append(self._alarm(outcome))
-            change = self._slow.take(score, in_event=self._tracker.is_on)
+            change = self._slow.take(score, in_event=self._tracker.is_alarm)
             if change is not None:
                 changes[i] = self._slow.record(change)
         return found, alarms, changes

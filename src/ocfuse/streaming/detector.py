@@ -568,8 +568,8 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "detector_")
         known = self.training_scores_ if self.held_out_ is None else self.held_out_.scores
-        block = stream_block(known, max((*self.windows, 1)))
-        return SlowChange.of(self.detector_, settings, block)
+        longest = max((*self.windows, 1))
+        return SlowChange.of(self.detector_, settings, stream_block(known, longest), longest)
 
     def tracker(
         self,

@@ -130,17 +130,21 @@ class EventTracker:
         """Whether an event was raised and has not ended."""
         return self._event is not None
 
+    @property
+    def is_alarm(self) -> bool:
+        """Whether an alarm of the open event has not ended."""
+        return self.is_on and not self.is_held
+
     def update(self, score: float) -> Event | None:
         """Add the next score; return the event that it ends, or None."""
         here = self.n_seen
         self.n_seen += 1
-        in_alarm = self.is_on and not self.is_held
         if math.isnan(score):
             if here - self._last > self.max_unscored:
                 self._pause(self._last + 1)
         else:
             self._last = here
-            if score < (self.leave if in_alarm else self.enter):
+            if score < (self.leave if self.is_alarm else self.enter):
                 self._fall(here, float(score))
             else:
                 self._pause(here)

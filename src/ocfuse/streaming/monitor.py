@@ -234,7 +234,7 @@ class LiveMonitor:
                     record |= self._counted(log.counts_after(i, self.model.counts))
                 told.append(self._reasoned(record, rows, log))
             if self.slow is not None:
-                change = self.slow.take(score, in_event=self.events.tracker.is_on)
+                change = self.slow.take(score, in_event=self.events.tracker.is_alarm)
                 if change is not None:
                     self.n_changes += 1
                     told.append(place_of(row) | self.slow.record(change))

@@ -52,7 +52,9 @@ class SlowChange:
         self.rolling, self.test = rolling, test
 
     @classmethod
-    def of(cls, detector: Any, settings: SlowSettings, block: int = 1) -> "SlowChange":
+    def of(
+        cls, detector: Any, settings: SlowSettings, block: int = 1, longest: int = 1
+    ) -> "SlowChange":
         """Return what is asked for, at the beginning of a stream.
 
         Parameters
@@ -63,6 +65,8 @@ class SlowChange:
             What is asked for.
         block : int, default=1
             Rows of a block of the test; 1 for rows that stand alone.
+        longest : int, default=1
+            Rows of the longest window: one unusual row makes alarms of so many.
 
         Returns
         -------
@@ -70,7 +74,10 @@ class SlowChange:
             What takes the scores.
         """
         conformal: ConformalCalibrator = detector.conformal_
-        rolling = RollingThreshold(conformal, detector.offset_) if settings.adaptive else None
+        rolling = None
+        if settings.adaptive:
+            stretch = max(20, 4 * longest)
+            rolling = RollingThreshold(conformal, detector.offset_, stretch=stretch)
         if settings.change is None:
             return cls(rolling)
         # scores of rows that the detector has not seen, and that are no neighbours in time
@@ -92,7 +99,7 @@ class SlowChange:
         score : float
             The score; NaN for none.
         in_event : bool
-            The row is of an event.
+            The row is of an alarm that lasts; rows between two alarms of an event are not.
 
         Returns
         -------

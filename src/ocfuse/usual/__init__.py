@@ -5,6 +5,8 @@ and this by its deviation from the usual value at its time (`ocfuse.usual.season
 must not know tables, detectors and scores: it gets codes of groups, seconds and numbers.
 """
 
+from copy import copy
+
 import numpy as np
 
 from ocfuse.arrays import FloatArray, IntArray
@@ -94,6 +96,32 @@ class Usual:
         found[is_new] = (X[is_new] - centre) / spread
         return found
 
+    def with_groups(
+        self, whose: FloatArray, when: FloatArray, X: FloatArray
+    ) -> tuple["Usual", FloatArray]:
+        """Return what is usual for the groups of rows, too, and the deviations of the rows.
+
+        Rows of new groups are measured as learned from the others; the rest stays as it is.
+        """
+        fresh = copy(self)
+        fresh.groups_, centre, spread = self.groups_.with_groups(whose, X)
+        if fresh.groups_ is self.groups_:
+            return self, self.measure(whose, when, X)
+        if self.seasons is not None:
+            middle, factor = self.seasons.usual(when)
+            # what the time makes of a group of the usual spread, then of one of its own
+            fresh.groups_, *_ = self.groups_.with_groups(whose, X - self.groups_.unit_ * middle)
+            for _ in range(N_ROUNDS):
+                theirs, width = fresh.groups_.usual(whose)
+                rest = theirs + width * ((X - theirs) / width - middle) / factor
+                fresh.groups_, centre, spread = self.groups_.with_groups(whose, rest)
+            _, width = fresh.groups_.usual(whose)
+            within = fresh.groups_.within(whose)
+            within = np.where(within == width, spread, within)
+            centre, spread = self._at_time(when, centre, spread, within)
+        measured: FloatArray = (X - centre) / spread * self.groups_.unit_
+        return fresh, measured
+
     def measure(self, whose: FloatArray, when: FloatArray, X: FloatArray) -> FloatArray:
         """Return the deviations of numbers from the usual values of their rows."""
         centre, spread = self.usual(whose, when)
@@ -115,9 +143,14 @@ class Usual:
         centre, spread = self.groups_.usual(whose)
         if self.seasons is None:
             return centre, spread
+        return self._at_time(when, centre, spread, self.groups_.within(whose))
+
+    def _at_time(
+        self, when: FloatArray, centre: FloatArray, spread: FloatArray, within: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return centre and spread of groups at times; how groups differ does not depend on it."""
+        assert self.seasons is not None
         middle, factor = self.seasons.usual(when)
-        within = self.groups_.within(whose)
-        # how groups differ does not depend on the time
         apart = np.sqrt(np.maximum(spread**2 - within**2, 0.0) + (within * factor) ** 2)
         return centre + within * middle, np.where(within == spread, spread * factor, apart)
 

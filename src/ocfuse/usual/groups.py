@@ -26,10 +26,14 @@ prediction, and of a t distribution for few groups).
 **Rows that this was learned from** are nearer to their centre than fresh ones. `fit_held_out` of
 `GroupLevels` measures each of them from what the other rows of its group say, in closed form, so
 that what is learned from measured rows holds for fresh ones.
+
+**Groups that come later** (`with_groups`) say the same of themselves, and are drawn to the wider
+groups by the variances that were learned. What is known of other groups stays as it is.
 """
 
 import warnings
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +41,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, ndtri, polygamma, stdtrit
 
-from ocfuse.arrays import FloatArray, IntArray
+from ocfuse.arrays import BoolArray, FloatArray, IntArray
 from ocfuse.exceptions import SuspectInputWarning
 
 #: Median of a chi-squared variable with one degree of freedom.
@@ -200,6 +204,52 @@ class Shrinkage:
         return np.append(np.cumsum(self.between_new[::-1])[::-1], 0.0)
 
 
+class KnownShrinkage(Shrinkage):
+    """How values of new groups are drawn to `wider`, the wider group of each, learned before.
+
+    On `depth` levels; `between` and `between_new` are those of the narrowest.
+    """
+
+    def __init__(
+        self, depth: int, farthest: float, between: float, between_new: float, wider: Drawn
+    ) -> None:
+        super().__init__([np.zeros(len(wider.value), dtype=np.intp)] * depth, farthest)
+        self.between, self.between_new = [between] * depth, [between_new] * depth
+        self.wider = wider
+
+    def draw(self, level: int, value: FloatArray, variance: FloatArray, wider: Drawn) -> Drawn:
+        """Draw values of new groups; the less is known of a wider group, the less to it."""
+        is_known = ~np.isnan(value) & (variance < np.inf)
+        v = np.where(is_known, variance, 1.0)
+        own = 1.0 - v / (self.between[level] + wider.variance + v)
+        most = self.farthest * np.sqrt(v)
+        step = np.clip((1.0 - own) * (wider.value - np.where(is_known, value, 0.0)), -most, most)
+        drawn = np.where(is_known, value + step, wider.value)
+        return Drawn(drawn, np.where(is_known, own * v, wider.variance + self.between_new[level]))
+
+    def fit(self, values: FloatArray, variances: FloatArray) -> "KnownShrinkage":
+        """Draw the values of the new groups; NaN where they say nothing."""
+        last = len(self.parents) - 1
+        self.drawn = [self.wider, self.draw(last, values, variances, self.wider)]
+        return self
+
+    def without(self, place: IntArray, value: FloatArray, variance: FloatArray) -> Drawn:
+        """Draw what the groups of rows say without these."""
+        wider = Drawn(self.wider.value[place], self.wider.variance[place])
+        return self.draw(len(self.parents) - 1, value, variance, wider)
+
+
+@dataclass(frozen=True)
+class KnownColumn:
+    """What one column has learned before: it holds for new groups, too."""
+
+    kurtosis: float
+    unit: float
+    of_all: float | None
+    centres: KnownShrinkage
+    spreads: KnownShrinkage
+
+
 def between_groups(
     values: FloatArray, variances: FloatArray, parent: IntArray, n_wider: int
 ) -> tuple[float, float]:
@@ -296,7 +346,20 @@ class GroupLevels:
     own_ : ndarray of shape (m,)
         Median weight of a group's own rows in its centre: 0 if it is that of the wider group, 1 if
         it is not shrunk at all.
+    kurtosis_, of_all_ : ndarray of shape (m,)
+        Kurtosis within groups, NaN for a column without values of groups; variance of all groups
+        together, NaN unless they are too small to say their own.
+    between_ : ndarray of shape (4, n_levels, m)
+        Variances between groups of centres, without odd groups and with, and the same of
+        logarithms of variances.
+    wider_ : ndarray of shape (4, n_wider, m)
+        Centres and how uncertain they are, and the same of logarithms of variances: of all rows,
+        then of the groups of each level but the narrowest.
     """
+
+    keys_: list[IntArray]
+    widths_: list[int]
+    kurtosis_: FloatArray | None = None  # of levels that were saved before there was this
 
     def fit(self, codes: FloatArray, X: FloatArray) -> "GroupLevels":
         """Learn from rows; see `fit_held_out`."""
@@ -332,6 +395,9 @@ class GroupLevels:
         self.centre_ = np.zeros((n_nodes, m))
         self.spread_, self.within_ = np.ones((2, n_nodes, m))
         self.unit_, self.own_ = np.ones((2, m))
+        self.kurtosis_, self.of_all_ = np.full((2, m), np.nan)
+        self.between_ = np.zeros((4, len(parents), m))
+        self.wider_ = np.zeros((4, n_nodes - n_groups, m))
         fitted = [self._fit_column(j, X[:, j], place, parents) for j in range(m)]
         centre, spread = self.usual(codes)
         for j, column in enumerate(fitted):
@@ -341,6 +407,92 @@ class GroupLevels:
                 found = column.held_out(X[rows, j], place[rows], run)
                 centre[rows, j], spread[rows, j] = found
         return centre, spread
+
+    def with_groups(
+        self, codes: FloatArray, X: FloatArray
+    ) -> tuple["GroupLevels", FloatArray, FloatArray]:
+        """Return levels that know the groups of rows, too; those that are known stay as they are.
+
+        And centre and spread of each row, for a row of a new group as learned without it. The
+        levels are the same ones if no group is new; `codes` and `X` as in `fit_held_out`.
+        """
+        is_known = self.places(codes)[-1] >= 0
+        rows = np.flatnonzero(~is_known & (codes >= 0).all(axis=1))
+        if self.kurtosis_ is None or not len(rows):
+            return self, *self.usual(codes)
+        fresh = copy(self)
+        wider, is_new = fresh._add(self, codes[rows])
+        group = fresh.places(codes[rows])[-1]
+        fresh.counts_[is_new] = np.bincount(group, minlength=len(is_new))[is_new]
+        node = len(fresh.centre_) - len(is_new) + np.flatnonzero(is_new)
+        place = np.cumsum(is_new)[group] - 1
+        centre, spread = fresh.usual(codes)
+        for j in range(X.shape[1]):
+            x = X[rows, j]
+            there = np.flatnonzero(~np.isnan(x))
+            if np.isnan(self.kurtosis_[j]) or not len(there):
+                continue
+            learned = self._learned(j, wider[:, is_new, j])
+            parents = learned.centres.parents
+            column = GroupColumn(x[there], place[there], parents, learned)
+            fresh.centre_[node, j], fresh.spread_[node, j] = column.of_groups()
+            fresh.within_[node, j] = fresh.spread_[node, j]
+            found = column.held_out(x[there], place[there], np.arange(len(there)))
+            centre[rows[there], j], spread[rows[there], j] = found
+        return fresh, centre, spread
+
+    def _add(self, before: "GroupLevels", codes: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """Take up the groups of rows, as yet with what is usual for their wider groups.
+
+        Returns the wider group of each narrowest one, as `wider_` has it, and whether each of
+        these is new.
+        """
+        self.keys_, self.widths_ = [], []
+        moved, parent = np.zeros(1, dtype=np.intp), np.zeros(len(codes), dtype=np.intp)
+        # of the groups of a level: the node of before that is usual, and what they are drawn to
+        origin, around = np.zeros(1, dtype=np.intp), before.wider_[:, :1]
+        origins, drawn, start = [origin], [around], 1
+        for level, (keys, width) in enumerate(zip(before.keys_, before.widths_, strict=True)):
+            code = _whole(codes[:, level])
+            wide = max(width, int(code.max()) + 1)
+            old = moved[keys // width] * wide + keys % width
+            wanted = parent * wide + code
+            found = np.unique(np.append(old, wanted))
+            moved, parent = np.searchsorted(found, old), np.searchsorted(found, wanted)
+            self.keys_.append(found)
+            self.widths_.append(wide)
+            is_new = np.ones(len(found), dtype=bool)
+            is_new[moved] = False
+            origin, around = origin[found // wide], around[:, found // wide]
+            origin[moved] = np.arange(start, start + len(keys))
+            origins.append(origin)
+            if level < len(before.keys_) - 1:
+                # a new wider group may be as far out as any
+                around[1::2, is_new] += before.between_[1::2, level, np.newaxis]
+                around[:, moved] = before.wider_[:, start : start + len(keys)]
+                drawn.append(around)
+            start += len(keys)
+        node = np.concatenate(origins)
+        self.centre_, self.spread_ = before.centre_[node], before.spread_[node]
+        self.within_ = before.within_[node]
+        self.wider_ = np.concatenate(drawn, axis=1)
+        self.counts_ = np.zeros(len(is_new), dtype=before.counts_.dtype)
+        self.counts_[moved] = before.counts_
+        return around, is_new
+
+    def _learned(self, j: int, wider: FloatArray) -> KnownColumn:
+        """Return what one column has learned, for new groups of these wider ones."""
+        assert self.kurtosis_ is not None
+        depth, between = len(self.keys_), self.between_[:, -1, j].tolist()
+        centre, centre_variance, spread, spread_variance = wider
+        around = Drawn(centre, centre_variance), Drawn(spread, spread_variance)
+        return KnownColumn(
+            float(self.kurtosis_[j]),
+            float(self.unit_[j]),
+            None if np.isnan(self.of_all_[j]) else float(self.of_all_[j]),
+            KnownShrinkage(depth, FARTHEST_CENTRE, between[0], between[1], around[0]),
+            KnownShrinkage(depth, FARTHEST_SPREAD, between[2], between[3], around[1]),
+        )
 
     def places(self, codes: FloatArray) -> list[IntArray]:
         """Return the place of the group of each row on every level, -1 if it is not known."""
@@ -375,8 +527,8 @@ class GroupLevels:
 
     def _number(self, codes: FloatArray) -> list[IntArray]:
         """Give the groups of every level numbers; return the wider group of each."""
-        self.keys_: list[IntArray] = []
-        self.widths_: list[int] = []
+        self.keys_ = []
+        self.widths_ = []
         parents: list[IntArray] = []
         parent = np.zeros(len(codes), dtype=np.intp)
         for level in range(codes.shape[1]):
@@ -425,6 +577,14 @@ class GroupLevels:
         column = GroupColumn(x[rows], place[rows], parents)
         self.centre_[:, j], self.spread_[:, j], self.within_[:, j] = column.usual()
         self.unit_[j], self.own_[j] = column.unit, column.own
+        assert self.kurtosis_ is not None
+        self.kurtosis_[j] = column.kurtosis
+        self.of_all_[j] = np.nan if column.of_all is None else column.of_all
+        for k, of in enumerate((column.centres, column.spreads)):
+            self.between_[2 * k, :, j], self.between_[2 * k + 1, :, j] = of.between, of.between_new
+            wider = of.drawn[:-1]
+            self.wider_[2 * k, :, j] = np.concatenate([drawn.value for drawn in wider])
+            self.wider_[2 * k + 1, :, j] = np.concatenate([drawn.variance for drawn in wider])
         return column
 
 
@@ -439,9 +599,17 @@ class GroupColumn:
         Group of each.
     parents : list of ndarray
         See `Shrinkage`.
+    learned : KnownColumn, default=None
+        What was learned before, if these are new groups.
     """
 
-    def __init__(self, x: FloatArray, place: IntArray, parents: list[IntArray]) -> None:
+    def __init__(
+        self,
+        x: FloatArray,
+        place: IntArray,
+        parents: list[IntArray],
+        learned: KnownColumn | None = None,
+    ) -> None:
         n_groups = len(parents[-1])
         middle, count = medians(x, place, n_groups)
         reach = reach_of_groups(np.abs(x - middle[place]), place, count)
@@ -454,20 +622,27 @@ class GroupColumn:
         deviation = near - mean[at]
         squares = sums(deviation**2, at, n_groups)
         squares[squares <= 1e-26 * sums(near**2, at, n_groups)] = 0.0  # rounding
-        self.kurtosis = _kurtosis(deviation, at, squares, n)
-        unit = np.sqrt(np.median((squares / n)[at])) or np.sqrt(squares.sum() / len(x))
-        # constant in every group: a change counts as one of a column that hardly varies
-        means = mean[count > 0]
-        self.unit = float(unit or 1e-3 * (np.ptp(means) or np.abs(means[0])) or 1.0)
+        if learned is None:
+            self.kurtosis = _kurtosis(deviation, at, squares, n)
+            unit = np.sqrt(np.median((squares / n)[at])) or np.sqrt(squares.sum() / len(x))
+            # constant in every group: a change counts as one of a column that hardly varies
+            means = mean[count > 0]
+            self.unit = float(unit or 1e-3 * (np.ptp(means) or np.abs(means[0])) or 1.0)
+        else:
+            self.kurtosis, self.unit = learned.kurtosis, learned.unit
         is_flat = sums(near == middle[at], at, n_groups) > 0.5 * count
         pseudo = np.where(is_flat, self.unit**2, 0.0)
         self.own_rows = Statistics(count.astype(float), mean, squares, pseudo)
-        # where groups are too small, those of all together
-        is_small = not ((count >= FEWEST_SPREAD) & (squares + pseudo > 0)).any()
-        self.of_all = self._variance_of_all(x, squares, count) if is_small else None
-        value, variance = self._of_spreads(self.own_rows)
-        self.spreads = Shrinkage(parents, FARTHEST_SPREAD).fit(value, variance)
-        self.centres = Shrinkage(parents, FARTHEST_CENTRE)
+        if learned is None:
+            # where groups are too small, those of all together
+            is_small = not ((count >= FEWEST_SPREAD) & (squares + pseudo > 0)).any()
+            self.of_all = self._variance_of_all(x, squares, count) if is_small else None
+            self.spreads = Shrinkage(parents, FARTHEST_SPREAD)
+            self.centres = Shrinkage(parents, FARTHEST_CENTRE)
+        else:
+            self.of_all = learned.of_all
+            self.spreads, self.centres = learned.spreads, learned.centres
+        self.spreads.fit(*self._of_spreads(self.own_rows))
         self.centres.fit(mean, self._of_centres(self.own_rows, self.spreads.drawn[-1]))
 
     @property
@@ -487,6 +662,11 @@ class GroupColumn:
             inner.append(found[-1] if is_last else np.sqrt(_variance(spread)))
         values = [drawn.value for drawn in centres.drawn]
         return np.concatenate(values), np.concatenate(found), np.concatenate(inner)
+
+    def of_groups(self) -> tuple[FloatArray, FloatArray]:
+        """Return centre and spread of the narrowest groups."""
+        centre, spread = self.centres.drawn[-1], self.spreads.drawn[-1]
+        return centre.value, np.sqrt(_tail_variance(spread) + centre.variance)
 
     def held_out(
         self, x: FloatArray, place: IntArray, run: IntArray
