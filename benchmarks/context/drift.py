@@ -12,7 +12,8 @@ from benchmarks.context.systems import RATE
 from benchmarks.report import Data, Report, Table, Target
 from ocfuse import FusedDetector
 from ocfuse.exceptions import InvalidInputError
-from ocfuse.scores import ChangeTest, RollingThreshold
+from ocfuse.scores import ChangeTest
+from ocfuse.streaming.slow import SlowChange, SlowSettings, judged_again
 
 FloatArray = NDArray[np.float64]
 SEEDS, QUICK_SEEDS = 5, 1
@@ -46,13 +47,15 @@ def fixed(train: FloatArray, live: FloatArray) -> NDArray[np.bool_]:
 
 
 def rolling(train: FloatArray, live: FloatArray) -> NDArray[np.bool_]:
-    """Judge by a threshold that follows."""
+    """Judge by a threshold that follows, row by row as `ocfuse watch` does."""
     detector = FusedDetector(random_state=0).fit(train)
-    follow = RollingThreshold(detector.conformal_, detector.offset_)
+    slow = SlowChange.of(detector, SlowSettings(adaptive=True))
+    about = detector.conformal_, float(detector.offset_)
     alarms = []
     for score in detector.score_samples(live).tolist():
-        alarms.append(follow.adjusted(score) < detector.offset_)
-        follow.take(score, in_event=False)
+        row = judged_again({"score": score}, slow.shift, *about)
+        alarms.append(row["is_anomaly"])
+        slow.take(score, in_event=row["is_anomaly"])
     return np.array(alarms)
 
 
