@@ -184,9 +184,8 @@ def _to_float(values: ArrayLike, name: str, *, copy: bool) -> FloatArray:
 def check_training_labels(y: Any, n: int) -> Int64Array:
     """Return one of +1, 0, -1 per row; without labels every row is unknown.
 
-    A boolean y answers "is it normal?": True is +1 and False is -1. It is refused if
-    fewer than half of the labels are True, which most likely means "is it an anomaly?".
-    Every other coding is refused, because 0 / 1 means opposite things in other libraries.
+    A boolean y answers "is it normal?": True is +1 and False is -1. Every other
+    coding is refused, because 0 / 1 means opposite things in other libraries.
     """
     labels = _label_array(y, n)
     wrong = _what_is_wrong(labels)
@@ -203,10 +202,12 @@ def labels_to_learn_from(y: Any, n: int) -> Int64Array:
     scikit-learn and pipelines hand `fit` whatever y they have. Numbers of which none is -1, and
     none has more than half of the rows, do not tell normal from anomaly: all rows then count as
     unknown. A value of more than half of the rows may stand for normal, and the others for
-    anomalies in another coding, which would be taken for normal: refused.
+    anomalies in another coding, which would be taken for normal: refused. So are booleans that are
+    mostly False.
     """
     labels = _label_array(y, n)
     wrong = _what_is_wrong(labels)
+    require_mostly_normal(y)
     if not wrong or not _are_classes(labels):
         return check_training_labels(y, n)
     largest = "Scorers of scikit-learn take the larger of two labels for the normal one."
@@ -233,13 +234,19 @@ def _label_array(y: Any, n: int) -> NDArray[Any]:
         raise InvalidInputError(
             f"y must have one label per row of X, shape ({n},). Got shape {labels.shape}."
         )
-    if labels.dtype.kind == "b":
-        _require_mostly_true(labels)
     return _from_objects(labels) if labels.dtype.kind == "O" else labels
 
 
-def _require_mostly_true(known: Any) -> None:
-    """Refuse booleans of which fewer than half are True: they may mean "is it an anomaly?"."""
+def require_mostly_normal(y: Any) -> None:
+    """Refuse to learn from booleans of which fewer than half are True, which means normal.
+
+    They most likely answer "is it an anomaly?". Labels that judge may hold any share of normals.
+    """
+    labels = np.asarray(y)
+    if labels.dtype.kind not in "bO":
+        return
+    # gaps are None, NaN or pandas' NA
+    known = [value for value in labels.ravel() if isinstance(value, bool | np.bool_)]
     n_true, n = int(np.count_nonzero(known)), len(known)
     if 2 * n_true < n:
         raise InvalidInputError(
@@ -287,7 +294,6 @@ def _from_objects(labels: NDArray[Any]) -> NDArray[Any]:
     values = [np.nan if value is None or value != value else value for value in plain]
     known = [value for value in values if value == value]
     if known and all(isinstance(value, bool | np.bool_) for value in known):
-        _require_mostly_true(known)
         return np.array([v if v != v else (NORMAL if v else ANOMALY) for v in values], dtype=float)
     if all(isinstance(value, Real) for value in known):
         return np.array(values, dtype=np.float64)

@@ -27,7 +27,13 @@ from ocfuse.explain import UsualValues
 from ocfuse.fusion.local_scale import LocalScaleFusion
 from ocfuse.scores import ConformalCalibrator
 from ocfuse.system.packages import slow
-from ocfuse.validation import ANOMALY, NORMAL, check_training_labels, require_fitted
+from ocfuse.validation import (
+    ANOMALY,
+    NORMAL,
+    check_training_labels,
+    require_fitted,
+    require_mostly_normal,
+)
 
 if TYPE_CHECKING:
     from ocfuse.ensemble.detector import FusedDetector
@@ -76,6 +82,7 @@ def update(
     require_updatable(detector, memory)
     table = detector._checked(X)
     labels = check_training_labels(y, len(table))
+    require_mostly_normal(y)
     normal = np.flatnonzero((labels != ANOMALY) & ~_beyond_limits(detector, table))
     # rows of new groups are measured from their own level before anything is learned of them
     encoder, cells = detector.encoder_.with_groups(table, normal)

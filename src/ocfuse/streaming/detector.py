@@ -81,6 +81,7 @@ from ocfuse.validation import (
     check_training_labels,
     require_context,
     require_fitted,
+    require_mostly_normal,
 )
 
 
@@ -328,6 +329,7 @@ class StreamDetector(InnerThresholdMixin, BaseEstimator):  # type: ignore[misc]
             is_dated=time is not None and np.asarray(time).dtype.kind in "MO",
             zone=str(getattr(getattr(time, "dtype", None), "tz", None) or ""),
         )
+        require_mostly_normal(y)
         fresh = copy(self)  # a fit that fails leaves this detector as it was
         fresh._fit(data, None if y is None else check_training_labels(y, n), judged)
         self.__dict__.update(fresh.__dict__)
