@@ -247,7 +247,7 @@ def require_mostly_normal(y: Any) -> None:
         return
     # gaps are None, NaN or pandas' NA
     known = [value for value in labels.ravel() if isinstance(value, bool | np.bool_)]
-    n_true, n = int(np.count_nonzero(known)), len(known)
+    n_true, n = sum(map(bool, known)), len(known)
     if 2 * n_true < n:
         raise InvalidInputError(
             f"{n_true} of {n} labels in y are True, which means normal, and {n - n_true} are "

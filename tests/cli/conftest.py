@@ -33,9 +33,9 @@ def counted(monkeypatch):
         counts["reads"] += 1
         return frames(source)
 
-    def counted_encode(encoder, codes):
+    def counted_encode(encoder, codes, *cells):
         counts["scored"] += len(codes)
-        return encode(encoder, codes)
+        return encode(encoder, codes, *cells)
 
     monkeypatch.setattr(TextSource, "frames", counted_frames)
     monkeypatch.setattr(FeatureEncoder, "encode", counted_encode)

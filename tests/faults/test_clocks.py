@@ -9,7 +9,6 @@ PACKAGE = Path(ocfuse.__file__).parent
 #: Where the time of day is told, and nothing is reckoned with it.
 STAMPS = {
     "cli/video_output.py",
-    "cli/watch_video.py",
     "ensemble/report.py",
     "lab/paper/runner.py",
     "notify.py",

@@ -24,7 +24,7 @@ def test_fit_refuses_what_does_not_fit_into_memory(tmp_path):
         child.join()
         assert child.exitcode == 3
     told = (tmp_path / "err").read_text()
-    assert told.startswith("Error: A fit of 3,000 rows of 4 columns by 10 members")
+    assert told.startswith("Error: A fit of 3,000 rows of 4 columns after encoding by 10 members")
     assert told.count("\n") == 1
     assert (tmp_path / "out").read_text() == ""
     assert (tmp_path / "m.ocf").read_text() == "of yesterday"

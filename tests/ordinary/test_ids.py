@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from ocfuse import FeatureEncoder, FusedDetector
-from ocfuse.exceptions import IgnoredColumnsWarning, InvalidInputError
+from ocfuse.exceptions import IgnoredColumnsWarning, InvalidInputError, SuspectInputWarning
 from ocfuse.tables import Schema, TableDetector
 
 N = 150
@@ -77,7 +77,8 @@ def test_a_frame_of_nothing_but_names_is_refused():
 def test_a_column_can_be_used_all_the_same():
     frame = parts(note=NAMES["note"][0])
     encoder = FeatureEncoder(categories=["note"])
-    detector = FusedDetector("light", random_state=0, encoder=encoder).fit(frame)
+    with pytest.warns(SuspectInputWarning, match="values come too rarely to differ"):
+        detector = FusedDetector("light", random_state=0, encoder=encoder).fit(frame)
     assert not detector.encoder_.ignored_.any()
 
 
