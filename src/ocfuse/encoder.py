@@ -741,13 +741,10 @@ class FeatureEncoder(BaseEstimator):  # type: ignore[misc]
 
     def alike(self, X: Any) -> list[str]:
         """Return the columns of a training table of which all categories are too rare to differ."""
-        names, found = (
-            _column_names(X),
-            zip(np.flatnonzero(self.categorical_).tolist(), self.patterns_, strict=True),
-        )
+        names, columns = _column_names(X), np.flatnonzero(self.categorical_).tolist()
         return [
             _name(names, j)
-            for j, encoding in found
+            for j, encoding in zip(columns, self.patterns_, strict=True)
             if 2 * (len(encoding) - 2) > len(X) > 2 and not np.ptp(encoding[:-2], axis=0).any()
         ]
 

@@ -140,10 +140,11 @@ class Usual:
 
     def usual(self, whose: FloatArray, when: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return centre and spread for every row and column."""
-        centre, spread = self.groups_.usual(whose)
+        levels, node = self.groups_, self.groups_.nodes(whose)
+        centre, spread = levels.centre_[node], levels.spread_[node]
         if self.seasons is None:
             return centre, spread
-        return self._at_time(when, centre, spread, self.groups_.within(whose))
+        return self._at_time(when, centre, spread, levels.within_[node])
 
     def _at_time(
         self, when: FloatArray, centre: FloatArray, spread: FloatArray, within: FloatArray
